@@ -28,6 +28,7 @@ from transect.domain.paths import ROOT
 from transect.domain.record import Record
 from transect.domain.registry import Registry
 from transect.federated.aggregations import AGGREGATIONS
+from transect.federated.methods import METHODS as FEDERATED_METHODS
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.planning.own_scripts import ScriptDefinition, TargetDefinition
@@ -146,7 +147,7 @@ def plugins_page() -> str:
         if rows and len(rows[0]) == 3:
             columns.remove("environment")
         parts += [f"## {registry.kind}", _table(columns, rows)]
-        if registry in (STRATEGIES, SCHEDULES, AGGREGATIONS):
+        if registry in (STRATEGIES, SCHEDULES, AGGREGATIONS, FEDERATED_METHODS):
             names = [registry.kind, "option", "default", "takes", "meaning"]
             parts += [f"### Options of {plural(registry.kind)}", _table(names, _option_rows(registry))]
     return "\n\n".join(parts) + "\n"

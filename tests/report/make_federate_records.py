@@ -83,6 +83,12 @@ def aggregations(median: float = 0.7, momentum: float = 0.99, **given: Any) -> l
     return [record for accuracy, axes in every for record in runs(accuracy=accuracy, **axes, **given)]
 
 
+def methods() -> list[Record]:
+    pulled = {"method": "fedprox"}
+    strong = {**pulled, "method_options": (("mu", 0.5),)}
+    return [*runs(), *runs(accuracy=0.95, **pulled), *runs(accuracy=0.901, **strong)]
+
+
 def waits(accuracy: float = 0.9, turn: float = 0.4) -> list[Record]:
     return [*runs(turn=2.0, **SLOW), *runs(accuracy=accuracy, turn=turn, buffer=2, rounds=50, **SLOW)]
 

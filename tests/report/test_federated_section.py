@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from make_federate_records import DIVERGED, MOMENTUM, SKIPPED, SLOW, WRONG, aggregations, run, runs, waits
+from make_federate_records import DIVERGED, MOMENTUM, SKIPPED, SLOW, WRONG, aggregations, methods, run, runs, waits
 from said_of_records import Made as Section
 from said_of_records import Sets, context, only, prose
 
@@ -42,6 +42,7 @@ SETS = Sets(
         *runs(accuracy=0.7, aggregation="median", disturbed=True),
         *runs(engine="stacked", update_s=0.005, disturbed=True),
     ],
+    methods=methods,
     sooner=waits,
     later=lambda: waits(turn=3.0),
     never=lambda: waits(accuracy=0.5),
@@ -59,11 +60,13 @@ SETS = Sets(
         run(aggregation="fedadam", fields=DIVERGED),
     ],
 )
-KINDS = tuple(f"federated-{kind}" for kind in ("path", "aggregation", "waiting", "partition", "engine", "ranks"))
+KINDS = tuple(
+    f"federated-{kind}" for kind in ("path", "aggregation", "method", "waiting", "partition", "engine", "ranks")
+)
 
 
 def test_prose(snapshot):
-    shown = ("engines", "sooner", "skipped", "one_wrong")
+    shown = ("engines", "methods", "sooner", "skipped", "one_wrong")
     assert prose(SETS, *KINDS) | {f"section of {name}": Made(*SETS[name]).prose for name in shown} == snapshot
 
 
@@ -89,6 +92,13 @@ def test_what_ends_alike_is_a_tie_and_one_run_tells_nothing():
     assert {near.winner, *near.tied} == {"fedavg", "median", "fedavgm with momentum 0.5"} and not near.unknown
     assert SETS.only("federated-aggregation", "one_run").confidence is Confidence.INCONCLUSIVE
     assert "not told apart" in SETS.only("federated-aggregation", "one_run").claim
+
+
+def test_what_clients_gain_by_a_method_is_told_beside_plain_steps():
+    found = SETS.only("federated-method", "methods")
+    assert found.confidence is Confidence.CONFIRMED
+    assert "fedprox ends 5.0 points higher" in found.claim
+    assert "fedprox with mu 0.5 ends 0.1 points higher, the same within" in found.claim
 
 
 def test_an_aggregation_without_a_result_is_left_out_and_named():

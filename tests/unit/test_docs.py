@@ -163,6 +163,7 @@ def test_examples_are_one_of_each_kind():
         "CLASSIFIERS",
         "MEMORIES",
         "AGGREGATIONS",
+        "METHODS",
         "WRAPPERS",
         "STAGES",
     }
@@ -173,6 +174,8 @@ _USE = """
 from pathlib import Path
 import numpy as np
 from transect.federated.aggregations import AGGREGATIONS, Updates
+from transect.federated.methods import METHODS, Terms
+from transect.federated.turn import Turn
 from transect.hpc.ingest import ingest
 from transect.launch import LAUNCHERS, Request
 from transect.launch.wrapping import image_fault, wrapped
@@ -191,6 +194,10 @@ said = "bwrap: execvp python: No such file or directory"
 assert image_fault("extra-bubblewrap", "/image", said) == f"image /image: {said}"
 updates = Updates(vectors=np.array([[0.0, 8.0], [0.5, 0.0]]), counts=np.array([1, 1]), staleness=np.array([0, 0]))
 assert AGGREGATIONS.get("extra-short").combine({"longest": 1.0}, updates, {}).tolist() == [0.25, 0.5]
+turn = Turn(client=0, number=0, given=np.ones(2), rows=np.zeros((1, 1), int), seeds=np.zeros(1, int))
+terms = Terms(settings={"mu": 0.5}, rate=0.1, steps=1, trained=np.ones(2, bool), personal=np.zeros(2, bool))
+pulled = METHODS.get("extra-own-way").turn(terms, turn, np.zeros(2), np.zeros(2))
+assert pulled.added(np.array([2.0, 4.0])).tolist() == [1.0, 2.0]
 workload = WORKLOADS.get("wine-mlp")
 assert workload.dataset in DATASETS
 assert shapes(workload.layers, workload.sample)[-1] == (3,)

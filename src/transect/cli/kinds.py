@@ -7,6 +7,7 @@ from typing import Any
 from transect.domain.registry import Registry
 from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES
+from transect.federated.methods import METHODS
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.docking.base import PROGRAMMING_MODELS
@@ -41,6 +42,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     OPTIMISERS,
     SCHEDULES,
     AGGREGATIONS,
+    METHODS,
     ENGINES,
     MODELS,
     EXPORTERS,

@@ -17,7 +17,16 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
-from transect.cli.rule_checks import Check, check_aggregation, check_loss, check_optimiser, check_schedule, known, same
+from transect.cli.rule_checks import (
+    Check,
+    check_aggregation,
+    check_loss,
+    check_method,
+    check_optimiser,
+    check_schedule,
+    known,
+    same,
+)
 from transect.domain.axes.bench import BenchCell
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.train import TrainCell
@@ -26,6 +35,7 @@ from transect.domain.errors import FAULTS, BadInput, unknown_name
 from transect.domain.registry import Plugin, Registry
 from transect.engine.stage import RUNNERS
 from transect.federated.aggregations import AGGREGATIONS
+from transect.federated.methods import METHODS
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
@@ -247,6 +257,7 @@ KINDS = {
     "loss": Kind(LOSSES, check_loss),
     "schedule": Kind(SCHEDULES, check_schedule),
     "aggregation": Kind(AGGREGATIONS, check_aggregation),
+    "method": Kind(METHODS, check_method),
     "runtime": Kind(RUNTIMES, _runtime, runs=True),
     "parser": Kind(PARSERS, _parser),
     "benchmark": Kind(BENCHMARKS, _benchmark),

@@ -1,4 +1,4 @@
-"""The checks of losses, optimisers, schedules and aggregations that are plug-ins."""
+"""The checks of losses, optimisers, schedules, aggregations and methods that are plug-ins."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 from transect.domain.metrics import METRICS
 from transect.domain.options import settings
 from transect.federated.aggregations import Updates
+from transect.federated.methods import Terms
+from transect.federated.turn import Turn
 from transect.training.optimisers import OWN_OPTIMISER
 from transect.training.workloads import WORKLOADS
 
@@ -107,3 +109,33 @@ def check_aggregation(plugin: Any, name: str) -> Iterator[Check]:
     yield same("shapes and types of its state", dict.fromkeys(state, ((5,), "float64")), kept)
     unchanged = (updates.vectors == vector).all() and (model == np.linspace(-1, 1, 5)).all() and given == before
     yield Check("what it is given", "as it was", "changed" if not unchanged else "as it was", bool(unchanged))
+
+
+def check_method(plugin: Any, name: str) -> Iterator[Check]:
+    """Vectors have the model's shape and precision, steps get no more than it says, and nothing given is changed."""
+    wrong = [key for key, option in plugin.options.items() if not option.takes(option.default)]
+    yield same("options that do not take their default", [], wrong)
+    model, own, reached = (np.linspace(-1, last, 5, dtype=np.float32) for last in (1, 2, 3))
+    server = np.linspace(0, 0.5, 5)
+    arrays: dict[str, np.ndarray] = {"model": model, "own": own, "reached": reached, "server": server}
+    before = {key: array.copy() for key, array in arrays.items()}
+    masks = np.array([True, True, True, False, True]), np.array([False, False, False, False, True])
+    terms = Terms(settings=settings(plugin.options, ()), rate=0.1, steps=2, trained=masks[0], personal=masks[1])
+    plain = Turn(client=0, number=0, given=model, rows=np.zeros((2, 1), np.int64), seeds=np.zeros(2, np.int64))
+    turns = [plugin.turn(terms, plain, own, server)]
+    turns += [plugin.own_turn(terms, plain, own)] if plugin.second else []
+    found = {"at_rest": plugin.at_rest(terms, model), "model_of": plugin.model_of(terms, model, own)}
+    found |= {"kept": plugin.kept(terms, turns[-1], reached, own, server)} if plugin.keeps else {}
+    for number, turn in enumerate(turns):
+        given = {"given": turn.given, "anchor": turn.anchor, "correction": turn.correction}
+        found |= {f"{key} of turn {number}": array for key, array in given.items() if array is not None}
+    shapes = {key: (array.shape, str(array.dtype)) for key, array in found.items()}
+    yield same("shapes and types of vectors", dict.fromkeys(found, ((5,), "float32")), shapes)
+    has = {"pulls": any(turn.mu for turn in turns), "corrects": any(turn.correction is not None for turn in turns)}
+    yield same(
+        "what steps get that it does not say", [], [key for key, there in has.items() if there > getattr(plugin, key)]
+    )
+    change = plugin.change(terms, server, server)
+    yield same("shape and type of a change", ((5,), "float64"), (change.shape, str(change.dtype)))
+    changed = [key for key, array in arrays.items() if not np.array_equal(array, before[key])]
+    yield same("arrays that it was given and has changed", [], changed)

@@ -29,6 +29,8 @@ def _label(options: Options) -> str:
 
 
 OptionsAxis = Annotated[Options, Axis(place=170, word=option_words, label=_label)]
+# Of a second plug-in of the same cell.
+MoreOptionsAxis = Annotated[Options, Axis(place=171, word=option_words, label=_label)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

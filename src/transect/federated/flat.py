@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import prod
 
 import numpy as np
@@ -28,6 +28,11 @@ def arrays_of(model: Model, flat: np.ndarray) -> dict[str, np.ndarray]:
 def trained_part(model: Model) -> np.ndarray:
     """Return which numbers of the vector are trained, bool (d,): running statistics are not."""
     return np.concatenate([np.full(prod(weight.shape), weight.trained) for weight in model.weight_shapes()])
+
+
+def named_part(model: Model, names: Collection[str]) -> np.ndarray:
+    """Return which numbers of the vector are of tensors with these names, bool (d,)."""
+    return np.concatenate([np.full(prod(weight.shape), weight.name in names) for weight in model.weight_shapes()])
 
 
 def distances(models: np.ndarray, expected: np.ndarray) -> np.ndarray:

@@ -11,7 +11,8 @@ import numpy as np
 from transect.domain.axes.federate import Federation
 from transect.domain.options import settings
 from transect.federated.aggregations import AGGREGATIONS
-from transect.federated.flat import trained_part
+from transect.federated.flat import named_part, trained_part
+from transect.federated.methods import METHODS, Terms
 from transect.federated.partitions import Clients, dealt, durations
 from transect.federated.rounds import Plan
 from transect.federated.timetable import Timetable, buffered, in_rounds
@@ -35,7 +36,7 @@ def seed_of(seed: int, repeat: int) -> int:
     return seed + (repeat << 32)
 
 
-def plan_of(cell: Federation, model: Model, seed: int, y: np.ndarray, data: Mapping[str, Any]) -> Plan:
+def plan_of(cell: Federation, model: Model, seed: int, y: np.ndarray, data: Mapping[str, Any], rate: float) -> Plan:
     """Draw a plan. Raises BadInput where rows cannot be dealt out so."""
     key = seed_of(seed, cell.repeat)
     clients = dealt(cell.partition, y, cell.clients, key, data.get("client_device"))
@@ -44,7 +45,7 @@ def plan_of(cell: Federation, model: Model, seed: int, y: np.ndarray, data: Mapp
         table = in_rounds(cell.rounds, cell.cohort, taken, key)
     else:
         table = buffered(cell.rounds, cell.cohort, cell.buffer, taken, key)
-    return _plan(cell, model, key, clients, table)
+    return _plan(cell, model, key, clients, table, rate)
 
 
 def write_plan(plan: Plan, file: Path) -> None:
@@ -56,23 +57,31 @@ def write_plan(plan: Plan, file: Path) -> None:
     np.savez(file, time=table.time, **{name: array.astype(np.int32) for name, array in whole.items()})  # type: ignore[arg-type]
 
 
-def read_plan(cell: Federation, model: Model, seed: int, file: Path) -> Plan:
-    """Return the plan that a cell's reference has drawn."""
+def read_plan(cell: Federation, model: Model, seed: int, file: Path, rate: float) -> Plan:
+    """Return the plan that a cell's reference has drawn; `rate` is the clients' learning rate."""
     with np.load(file) as arrays:
         clients = Clients(rows=arrays["rows"], starts=arrays["starts"])
         table = Timetable(**{name: arrays[name] for name in ("client", "number", "version", "time")})
-    return _plan(cell, model, seed_of(seed, cell.repeat), clients, table)
+    return _plan(cell, model, seed_of(seed, cell.repeat), clients, table, rate)
 
 
-def _plan(cell: Federation, model: Model, key: int, clients: Clients, table: Timetable) -> Plan:
-    aggregation = AGGREGATIONS.get(cell.aggregation)
+def _plan(cell: Federation, model: Model, key: int, clients: Clients, table: Timetable, rate: float) -> Plan:
+    aggregation, method = AGGREGATIONS.get(cell.aggregation), METHODS.get(cell.method)
+    chosen = settings(method.options, cell.method_options)
+    terms = Terms(
+        settings=chosen,
+        rate=rate,
+        steps=cell.local_steps,
+        trained=trained_part(model),
+        personal=named_part(model, method.personal(chosen, model)),
+    )
     return Plan(
         clients=clients,
         timetable=table,
         aggregation=aggregation,
         settings=settings(aggregation.options, cell.options),
-        trained=trained_part(model),
+        method=method,
+        terms=terms,
         seed=key,
-        steps=cell.local_steps,
         batch=cell.batch,
     )

@@ -8,7 +8,7 @@ and the reference goes on from those numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ def points(rounds: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Restart:
-    """What the reference makes of an update `number`: from where, its loss and its next model (d,).
+    """What the reference makes of an update `number`: from where, its loss and its next model, with what its clients keep (`Round.whole`).
 
     `loss_tolerance` and `model_tolerance` are those of one precision, and `sharp` says whether an engine that did nothing would exceed
     that of the model ten times.
@@ -47,14 +47,18 @@ class Restart:
 
 def stored(standing: Standing) -> Standing:
     """Return it as it is stored."""
-    models = {version: model.astype(np.float32).astype(np.float64) for version, model in standing.models.items()}
-    return Standing(models=models, state=standing.state)
+    models, kept = (
+        {number: vector.astype(np.float32).astype(np.float64) for number, vector in vectors.items()}
+        for vectors in (standing.models, standing.kept)
+    )
+    return replace(standing, models=models, kept=kept)
 
 
 def restart_arrays(number: int, standing: Standing, **values: Any) -> dict[str, Any]:
     """Return what is stored of an update, by names in the file of the path."""
     named = {f"model/{version}": model.astype(np.float32) for version, model in standing.models.items()}
-    named |= {f"state/{name}": array for name, array in standing.state.items()}
+    named |= {f"kept/{client}": own.astype(np.float32) for client, own in standing.kept.items()}
+    named |= {f"state/{name}": array for name, array in standing.state.items()} | {"server": standing.server}
     return {f"restart/{number}/{name}": value for name, value in {**named, **values}.items()}
 
 
@@ -63,7 +67,7 @@ def read_restarts(file: Mapping[str, np.ndarray], precision: str, dtype: Any) ->
     for number in file["restarts"].tolist():
         prefix = f"restart/{number}/"
         own = {name.removeprefix(prefix): file[name] for name in file if name.startswith(prefix)}
-        parts: dict[str, dict[str, np.ndarray]] = {"model": {}, "state": {}}
+        parts: dict[str, dict[str, np.ndarray]] = {"model": {}, "kept": {}, "state": {}}
         for name, array in own.items():
             kind, _, key = name.partition("/")
             if kind in parts and key:
@@ -73,6 +77,8 @@ def read_restarts(file: Mapping[str, np.ndarray], precision: str, dtype: Any) ->
             before=Standing(
                 models={int(version): model.astype(dtype) for version, model in parts["model"].items()},
                 state=parts["state"],
+                kept={int(client): vector.astype(dtype) for client, vector in parts["kept"].items()},
+                server=own["server"],
             ),
             loss=float(own["loss"]),
             model=own["after"],

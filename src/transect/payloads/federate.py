@@ -22,7 +22,8 @@ from transect.federated.flat import arrays_of, flat_of
 from transect.federated.plan_file import FEDERATION, read_plan, training_rows
 from transect.federated.rounds import simulate, update
 from transect.onnx_models.results import result
-from transect.payloads.federate_result import Course, Run, TestRows, conclude
+from transect.payloads.federate_result import Course, Run, conclude
+from transect.payloads.federate_scores import Scores, TestRows
 from transect.training.inputs import load_weights
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
@@ -51,7 +52,7 @@ def _simulated(
     dtype = np.dtype(find_precision(cell.precision).stored)
     x, y, data = training_rows(folders["data"], dtype)
     weights = {name: array.astype(dtype) for name, array in load_weights(folders["data"], cell.repeat).items()}
-    plan = read_plan(cell, model, spec["seed"], folders["reference"] / FEDERATION)
+    plan = read_plan(cell, model, spec["seed"], folders["reference"] / FEDERATION, parameters.learning_rate)
     task = Task(
         cell=cell,
         model=model,
@@ -64,13 +65,14 @@ def _simulated(
         programs=spec["run"].get("programs", {}),
     )
     engine = ENGINES.get(cell.engine)
+    start = flat_of(model, weights)
     run = Run(
-        tests=TestRows(model, parameters, weights, cell.precision, data),
+        scoring=Scores(TestRows(model, parameters, weights, cell.precision, data), plan, start, y),
         course=Course(folders["reference"], cell.precision),
     )
     with engine.session(task) as session:
         run.startup_s = time.perf_counter() - begin
-        for made in simulate(plan, flat_of(model, weights), session, exchange):
+        for made in simulate(plan, start, session, exchange):
             if exchange.rank == 0:
                 run.see(made)
             if not np.isfinite(made.loss):
@@ -85,6 +87,8 @@ def _simulated(
     run.peak_memory_bytes = exchange.total(peaks).tolist()
     if exchange.rank:
         return None
-    np.savez(out / "model.npz", **arrays_of(model, run.model))  # type: ignore[arg-type]
-    found = conclude(cell, plan, parameters, run, y, out)
+    np.savez(out / "model.npz", **arrays_of(model, run.last.model))  # type: ignore[arg-type]
+    found = conclude(cell, plan, parameters, run, out)
+    if plan.terms.personal.any():
+        found["details"]["personal_tensors"] = sorted(plan.method.personal(plan.terms.settings, model))
     return found | {"libraries": engine.libraries(cell) | exchange.libraries()}

@@ -4,7 +4,7 @@ Each client is trained by numpy in float64, one after another. The tolerance is 
 (`payloads/reference.py`: Monte Carlo arithmetic): the simulation runs again a few times, and in every step of every
 client stored weights err by u z, what is computed with and gradients by u sqrt(K) z, and gradients also by what float32
 makes of them at the start. After each of the server's updates the mean loss of its turns and the model, all weights in
-one vector, are held to the path: within SAFETY times the largest deviation of any perturbed run up to there, plus SAFETY
+one vector and with it what the update's clients keep, are held to the path: within SAFETY times the largest deviation of any perturbed run up to there, plus SAFETY
 times what one step's sums err by.
 
 Leaves `federation.npz` (`federated/plan_file.py`) and `path.npz`: `loss` (rounds,), `kept` (numbers of the updates whose
@@ -29,7 +29,7 @@ from transect.domain.errors import WrongResult
 from transect.domain.precisions import find_precision
 from transect.federated.engines import Session, Turn, Turned
 from transect.federated.exchange import Exchange
-from transect.federated.flat import arrays_of, distances, flat_of
+from transect.federated.flat import arrays_of, distances, flat_of, trained_part
 from transect.federated.partitions import Clients
 from transect.federated.plan_file import FEDERATION, PATH, plan_of, training_rows, write_plan
 from transect.federated.restarts import points, restart_arrays, stored
@@ -71,7 +71,7 @@ class Perturbed(Session):
         self._unit, self._noise, self._rounding = unit, noise, rounding
         self._generator = np.random.default_rng(seed)
         self._rate = plan.parameters.learning_rate * rate
-        self._model = plan.model
+        self._model, self._trained = plan.model, trained_part(plan.model)
         self._rest = self._trainer.state().states
 
     def turns(self, turns: Iterable[Turn]) -> Iterator[Turned]:
@@ -79,11 +79,11 @@ class Perturbed(Session):
         for turn in turns:
             weights = arrays_of(self._model, turn.given)
             self._trainer.resume(TrainingState(weights=weights, states=self._rest, updates=0))
-            losses = [self._step(rows, int(seed)) for rows, seed in zip(turn.rows, turn.seeds, strict=True)]
+            losses = [self._step(turn, rows, int(seed)) for rows, seed in zip(turn.rows, turn.seeds, strict=True)]
             trained = flat_of(self._model, self._trainer.weights())
             yield Turned(weights=trained[None], losses=np.array([np.mean(losses)]))
 
-    def _step(self, rows: np.ndarray, seed: int) -> float:
+    def _step(self, turn: Turn, rows: np.ndarray, seed: int) -> float:
         trainer, draw = self._trainer, self._generator.standard_normal
         flat, gradient = trainer.flat_weights, trainer.flat_gradient
         if self._noise:
@@ -96,6 +96,8 @@ class Perturbed(Session):
             flat[...] = kept
             gradient *= 1 + self._noise * draw(gradient.size)
             gradient += self._unit * self._rounding * draw(gradient.size) * (gradient != 0)
+        if turn.extended:
+            gradient += turn.added(flat, self._trained)
         trainer.update(self._rate)
         return loss
 
@@ -146,6 +148,11 @@ class _Problem:
         """Return what computes clients, exactly or perturbed."""
         return Perturbed(self.model_plan, self.x, self.y, unit, noise, seed, rate, self.rounding)
 
+    def kept(self) -> np.ndarray:
+        """Return of which updates models are kept, and what clients keep along with them."""
+        clients = self.plan.timetable.client.shape[1] if self.plan.method.keeps else 0
+        return kept_rounds(self.rounds, len(self.start) * (1 + clients))
+
     def follow_all(self, errors: Sequence[Mapping[str, Any]]) -> list[_Path]:
         """Return a path for each of some errors, which are arguments of `session`: as many at once as there are cores."""
         if (cores := available_cores()) == 1:
@@ -155,13 +162,13 @@ class _Problem:
 
     def follow(self, errors: Mapping[str, Any]) -> _Path:
         """Follow all updates; the exact path remembers where it stood before those that are tried by themselves."""
-        kept = set(kept_rounds(self.rounds, len(self.start)).tolist())
+        kept = set(self.kept().tolist())
         losses, models, standings = [], [], {}
         made = simulate(self.plan, self.start, self.session(**errors), keep=() if errors else points(self.rounds))
         for number, update_made in zip(range(self.rounds), made, strict=False):
             losses.append(update_made.loss)
             if number in kept:
-                models.append(update_made.model)
+                models.append(update_made.whole())
             if update_made.before is not None:
                 standings[number] = update_made.before
         return _Path(loss=np.array(losses), models=np.stack(models), standings=standings)
@@ -173,13 +180,14 @@ class _Problem:
             return update(self.plan, number, copy.deepcopy(standing), self.session(**noise), Exchange())
 
         exact = made()
-        moved = float(distances(standing.models[number][None], exact.model[None])[0])
-        values: dict[str, Any] = {"loss": exact.loss, "after": exact.model}
+        before, after = standing.whole(number, exact.clients), exact.whole()
+        moved = float(distances(before[None], after[None])[0])
+        values: dict[str, Any] = {"loss": exact.loss, "after": after}
         for precision, noise in noises.items():
             unit = find_precision(precision).unit_roundoff
             others = [made(unit=unit, noise=noise, seed=seed) for seed in range(1, 1 + PERTURBED_RUNS)]
             loss = max(abs(other.loss - exact.loss) for other in others) + noise * abs(exact.loss) + least[precision]
-            far = max(distances(np.stack([other.model for other in others]), exact.model[None])) + noise
+            far = max(distances(np.stack([other.whole() for other in others]), after[None])) + noise
             values |= {
                 f"loss_tolerance_{precision}": SAFETY * loss,
                 f"model_tolerance_{precision}": SAFETY * far,
@@ -212,7 +220,7 @@ def _reference(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     x, y, data = training_rows(folder)
     weights = load_weights(folder, cell.repeat)
     start = flat_of(model, weights).astype(np.float64)
-    plan = plan_of(cell, model, spec["seed"], y, data)
+    plan = plan_of(cell, model, spec["seed"], y, data, parameters.learning_rate)
     write_plan(plan, out / FEDERATION)
     rounds = checked_rounds(cell.rounds, cell.local_steps, parameters.reference_steps)
     model_plan = ModelPlan(
@@ -230,7 +238,7 @@ def _reference(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     ]
     exact, wrong, *others = problem.follow_all([{}, {"rate": 1 + _PROBED_ERROR}, *perturbed])
     loss, models = exact.loss, exact.models
-    arrays = {"loss": loss, "kept": kept_rounds(rounds, len(start)), "models": models}
+    arrays = {"loss": loss, "kept": problem.kept(), "models": models}
     details: dict[str, Any] = {"longest_sum": terms, "rounds": rounds, "rules": {}, "not_checkable_from": {}}
     details |= {"models_tolerance": {}, "detects_learning_rate_error": {}, "restarts": points(rounds)}
     leasts = {name: loss_rounding(parameters.loss, find_precision(name).unit_roundoff) for name in noises}

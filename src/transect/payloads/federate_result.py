@@ -12,72 +12,19 @@ from transect.domain.axes.federate import FederateCell
 from transect.domain.metrics import Direction, metric
 from transect.domain.precisions import find_precision
 from transect.domain.record import Cause, Status, read_record
-from transect.federated.flat import arrays_of, distances
-from transect.federated.partitions import Clients
+from transect.federated.flat import distances
 from transect.federated.plan_file import PATH
 from transect.federated.restarts import Restart, read_restarts
 from transect.federated.rounds import Plan, Round
 from transect.onnx_models.results import result
+from transect.payloads.federate_scores import Scores
 from transect.training.divergence import divergence
-from transect.training.frameworks import ModelPlan
-from transect.training.frameworks._numpy_trainer import NumpyTrainer
-from transect.training.models import Model
 from transect.training.workloads import Parameters
 
 # Updates that are not timed: in the first one arrays are made, and programs found.
 WARMUP = 1
-_EVALUATION_BATCH = 512
 # Clients are told apart by the worst tenth of them.
 _WORST = 0.1
-
-
-class TestRows:
-    """Scores models on the test rows, by class where targets are classes."""
-
-    def __init__(
-        self, model: Model, parameters: Parameters, weights: dict[str, np.ndarray], precision: str, data: dict[str, Any]
-    ) -> None:
-        plan = ModelPlan(
-            model=model,
-            parameters=parameters,
-            weights=weights,
-            batch=_EVALUATION_BATCH,
-            precision=precision,
-            device="cpu",
-            threads=1,
-        )
-        self.model, self._trainer = model, NumpyTrainer(plan)
-        self._x, self._y = data["x_test"], data["y_test"]
-        classes = self._y.ndim == 1 and self._y.dtype.kind == "i"
-        self.labels = np.unique(self._y) if classes else None
-        self._groups = (
-            [np.arange(len(self._y))] if self.labels is None else [np.flatnonzero(self._y == c) for c in self.labels]
-        )
-        self.sizes = np.array([len(group) for group in self._groups])
-
-    def score(self, weights: np.ndarray) -> np.ndarray:
-        """Return the mean score of a model's vector (d,) for each class, (classes,), or of all rows, (1,)."""
-        self._trainer.load(arrays_of(self.model, weights))
-        sums = [self._sum(group) for group in self._groups]
-        return np.array(sums) / self.sizes
-
-    def _sum(self, rows: np.ndarray) -> float:
-        parts = (rows[start : start + _EVALUATION_BATCH] for start in range(0, len(rows), _EVALUATION_BATCH))
-        return sum(self.model.score_sum(self._trainer.predict(self._x[part]), self._y[part]) for part in parts)
-
-    def of_clients(self, scores: np.ndarray, clients: Clients, y: np.ndarray) -> np.ndarray | None:
-        """Return a model's score for each client, (clients,): that of test rows in the client's mix of classes.
-
-        `scores` are those by class. None where targets are no classes, or a client has one that is not tested.
-        """
-        if self.labels is None or not np.isin(y[clients.rows], self.labels).all():
-            return None
-        owner = np.repeat(np.arange(len(clients)), clients.sizes)
-        place = np.searchsorted(self.labels, y[clients.rows])
-        mix = np.zeros((len(clients), len(self.labels)))
-        np.add.at(mix, (owner, place), 1.0)
-        of_clients: np.ndarray = mix @ scores / clients.sizes
-        return of_clients
 
 
 class Course:
@@ -99,7 +46,7 @@ class Course:
         self.restarted: dict[int, float] = {}
 
     def see(self, number: int, model: np.ndarray) -> None:
-        """Compare the model of an update, where the reference has kept its own."""
+        """Compare what an update has made (`Round.whole`), where the reference has kept its own."""
         if (place := self._kept.get(number)) is not None:
             far = float(distances(model[None].astype(np.float64), self._models[place : place + 1])[0])
             self.distance[number] = far, float(self._allowed[place])
@@ -107,7 +54,7 @@ class Course:
     def see_restart(self, restart: Restart, made: Round) -> None:
         """Compare an update from the reference's own models."""
         loss = abs(made.loss - restart.loss) / restart.loss_tolerance
-        far = float(distances(made.model[None].astype(np.float64), restart.model[None])[0]) / restart.model_tolerance
+        far = float(distances(made.whole()[None].astype(np.float64), restart.model[None])[0]) / restart.model_tolerance
         self.restarted[restart.number] = max(loss, far)
 
     def values(self, loss: np.ndarray) -> dict[str, float]:
@@ -149,38 +96,35 @@ class Course:
 class Run:
     """A simulation as it goes on."""
 
-    tests: TestRows
+    scoring: Scores
     course: Course
     startup_s: float = 0.0
     losses: list[float] = field(default_factory=list)
     seconds: list[tuple[float, float]] = field(default_factory=list)
-    scores: list[np.ndarray] = field(default_factory=list)
-    model: np.ndarray = field(default_factory=lambda: np.empty(0))
+    scores: list[float] = field(default_factory=list)
+    last: Round = field(init=False)
     peak_memory_bytes: list[int] = field(default_factory=list)
 
     def see(self, made: Round) -> None:
         """Take in an update."""
-        self.course.see(len(self.losses), made.model)
+        self.course.see(len(self.losses), made.whole())
         self.losses.append(made.loss)
         self.seconds.append((made.seconds, made.turn_seconds))
-        self.scores.append(self.tests.score(made.model))
-        self.model = made.model
+        self.scores.append(self.scoring.after(made))
+        self.last = made
 
 
-def conclude(
-    cell: FederateCell, plan: Plan, parameters: Parameters, run: Run, y: np.ndarray, out: Path
-) -> dict[str, Any]:
-    """Write the series; return the result, without libraries. `y` are the targets of all clients' rows."""
+def conclude(cell: FederateCell, plan: Plan, parameters: Parameters, run: Run, out: Path) -> dict[str, Any]:
+    """Write the series; return the result, without libraries."""
     loss = np.array(run.losses)
     if not np.isfinite(loss).all():
         message = f"the loss is not finite at update {len(loss) - 1}"
         return result(status=Status.FAILED, cause=Cause.DIVERGED, message=message)
-    tests, score_name = run.tests, run.tests.model.score
-    by_class = np.stack(run.scores)
-    score = by_class @ tests.sizes / tests.sizes.sum()
+    score_name, score = run.scoring.name, np.array(run.scores)
     seconds, turns = np.array(run.seconds).T
     series = {"round_time": seconds, "turns_time": turns, "loss": loss, score_name: score}
     series["simulated_time"] = plan.timetable.time
+    model, (at_end, of_clients) = run.last.model, run.scoring.at_end(run.last)
     timed = slice(WARMUP, None) if len(seconds) > WARMUP else slice(None)
     together = plan.timetable.client.shape[1]
     values = {
@@ -189,15 +133,14 @@ def conclude(
         "server_share": float(np.median(1 - turns[timed] / seconds[timed])) if cell.ranks == 1 else None,
         "startup_time": run.startup_s,
         "final_loss": float(loss[-1]),
-        score_name: float(score[-1]),
+        score_name: at_end,
         "peak_memory": max(run.peak_memory_bytes),
-        "sent_bytes": 2 * together * run.model.nbytes,
+        "sent_bytes": 2 * together * plan.method.vectors * int((~plan.terms.personal).sum()) * model.itemsize,
         **run.course.values(loss),
     }
     reached = _reached(score, parameters.quality_target, score_name)
     if reached is not None:
         values |= {"rounds_to_quality": reached + 1, "simulated_time_to_quality": float(plan.timetable.time[reached])}
-    of_clients = tests.of_clients(by_class[-1], plan.clients, y)
     if of_clients is not None:
         series["client_score"] = of_clients
         worst = np.sort(of_clients)
@@ -233,7 +176,7 @@ def conclude(
             ],
             "checked_rounds": len(run.course.loss),
             "checked_models": len(run.course.distance),
-            "parameters": int(run.model.size),
+            "parameters": int(model.size),
             "rows_of_clients": {"least": int(plan.clients.sizes.min()), "most": int(plan.clients.sizes.max())},
             "staleness": {"median": float(np.median(staleness)), "most": int(staleness.max())},
             "rank_peak_memory_bytes": run.peak_memory_bytes,

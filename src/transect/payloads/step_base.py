@@ -156,6 +156,7 @@ def export(
         folder,
         metrics=("accuracy",) if model.score == "accuracy" else (),
         accumulation=cell.accumulates,
+        proximal=cell.proximal,
         **clip,
     )
     facts = {

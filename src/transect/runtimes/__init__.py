@@ -70,6 +70,8 @@ class Runtime(Plugin, ABC):
     uses_exporter: bool = True
     # Whether its program has the contract's level `train`.
     trains: bool = False
+    # Whether what it trains by is the exported step's own graph, of which the inputs are all there is to know.
+    uses_step: bool = True
     # Execution providers that it has.
     providers: tuple[str, ...] = ("cpu", "cuda")
     # Precisions that it has.

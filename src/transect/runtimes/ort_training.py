@@ -22,6 +22,7 @@ class OrtTrainingRuntime(PythonProgram):
     program = _FOLDER / "run.py"
     imports = ("onnxruntime", "onnx", "flatbuffers", "numpy", "numpy.libs")
     trains = True
+    uses_step = False
     providers = ("cpu",)
     precisions = ("fp32",)
 

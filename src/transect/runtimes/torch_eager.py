@@ -22,6 +22,7 @@ class TorchEagerRuntime(Baseline):
     imports = ("torch", "numpy", "numpy.libs")
     program = RUNNERS / "torch-eager" / "run.py"
     trains = True
+    uses_step = False
 
     def trains_on(self, cell: RetrainCell) -> str | None:
         """Whatever it builds, by torch's own optimisers."""

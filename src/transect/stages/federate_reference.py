@@ -12,6 +12,7 @@ from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.domain.takes import DataArrays, own_repeat
 from transect.federated.aggregations import AGGREGATIONS
+from transect.federated.methods import METHODS
 from transect.planning.context import Context
 from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Placement, Stage
@@ -47,8 +48,8 @@ class FederateReference(Stage[FederateReferenceCell]):
         return {"data": data_of(cell.workload)}
 
     def plugins(self, cell: FederateReferenceCell) -> list[tuple[Registry[Any], str]]:
-        """Aggregation, workload and dataset."""
-        return [(AGGREGATIONS, cell.aggregation), *workload_plugins(cell.workload)]
+        """Aggregation, method, workload and dataset."""
+        return [(AGGREGATIONS, cell.aggregation), (METHODS, cell.method), *workload_plugins(cell.workload)]
 
     def spec(self, cell: FederateReferenceCell, context: Context) -> dict[str, Any]:
         """Hyper-parameters, the study's seed, and the precisions of the cells that it stands for."""

@@ -15,6 +15,8 @@ from transect.cli.plugin_checks import answers
 from transect.domain.errors import BadInput
 from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.aggregations.median import Median
+from transect.federated.methods import METHODS
+from transect.federated.methods.ditto import Ditto
 from transect.runtimes import RUNTIMES
 from transect.runtimes.python import PythonRuntime
 from transect.training.frameworks import FRAMEWORKS
@@ -119,6 +121,19 @@ class Inward(Median):
         return -super().change(settings, updates, state)
 
 
+class Quiet(Ditto):
+    """Pulls without a word, in place."""
+
+    pulls = False
+
+    def at_rest(self, terms, start):
+        return start.astype(np.float64)
+
+    def kept(self, terms, turn, reached, own, server):
+        own += reached
+        return own
+
+
 @pytest.mark.parametrize(
     ("kind", "registry", "plugin", "wrong"),
     [
@@ -143,6 +158,16 @@ class Inward(Median):
             Inward,
             ["direction of the change that equal updates come to", "shapes and types of its state", "what it is given"],
         ),
+        (
+            "method",
+            METHODS,
+            Quiet,
+            [
+                "shapes and types of vectors",
+                "what steps get that it does not say",
+                "arrays that it was given and has changed",
+            ],
+        ),
     ],
 )
 def test_each_wrong_answer_fails_by_name(kind, registry, plugin, wrong, monkeypatch):
@@ -161,7 +186,13 @@ def test_annotations_for_a_type_checker_alone_are_no_fault(monkeypatch):
 
 @pytest.mark.parametrize(
     ("kind", "registry"),
-    [("loss", LOSSES), ("schedule", SCHEDULES), ("optimiser", OPTIMISERS), ("aggregation", AGGREGATIONS)],
+    [
+        ("loss", LOSSES),
+        ("schedule", SCHEDULES),
+        ("optimiser", OPTIMISERS),
+        ("aggregation", AGGREGATIONS),
+        ("method", METHODS),
+    ],
 )
 def test_the_project_s_own_rules_hold(kind, registry):
     for name in registry:

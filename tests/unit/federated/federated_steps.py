@@ -1,7 +1,7 @@
 """What clients of test_onnx_engine.py train, and their steps: exported by the environment of torch.
 
 `python federated_steps.py FOLDER`: a step by the payload for `iris`, as a federate cell takes it, and one of a model with
-a batch norm, AdamW and clipped gradients, which no workload is that is as small. PYTHONPATH is `src`.
+a batch norm, AdamW and clipped gradients, which no workload is that is as small; each also with a pull, `NAME-pulled`. PYTHONPATH is `src`.
 """
 
 from __future__ import annotations
@@ -57,14 +57,16 @@ def _make(folder: Path) -> None:
     np.savez(data / "data.npz", x_train=x, y_train=y, x_test=x, y_test=y)
     np.savez(data / "start-0.npz", **weights_of("iris"))  # type: ignore[arg-type]
     parameters = MODELS["iris"][1]
-    cell = StepCell(workload=WORKLOAD, optimiser=parameters.optimiser, base_epochs=0)
-    spec = {"cell": cell.model_dump(), "parameters": parameters.model_dump(), "seed": 1, "problems": []}
-    made = make_step(spec, {"data": data}, folder / "iris")
-    assert made["status"] == "ok", made
+    plain = StepCell(workload=WORKLOAD, optimiser=parameters.optimiser, base_epochs=0)
+    for cell, name in ((plain, "iris"), (plain.changed(proximal=True), "iris-pulled")):
+        spec = {"cell": cell.model_dump(), "parameters": parameters.model_dump(), "seed": 1, "problems": []}
+        made = make_step(spec, {"data": data}, folder / name)
+        assert made["status"] == "ok", made
     model, parameters = MODELS["normed"]
     x, y = rows_of("normed")
-    cell = StepCell(workload=WORKLOAD, optimiser=parameters.optimiser, base_epochs=0, clip=parameters.clip_norm)
-    export(cell, model, parameters, weights_of("normed"), {"x": x, "y": y}, folder / "normed" / "step")
+    plain = plain.changed(optimiser=parameters.optimiser, clip=parameters.clip_norm)
+    for cell, name in ((plain, "normed"), (plain.changed(proximal=True), "normed-pulled")):
+        export(cell, model, parameters, weights_of("normed"), {"x": x, "y": y}, folder / name / "step")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -10,6 +11,7 @@ import numpy as np
 
 from transect.domain.axes.federate import FederateCell
 from transect.domain.record import Record, Status, write_record
+from transect.federated.engines import Turn
 from transect.payloads.federate import federate
 from transect.payloads.federate_reference import reference
 from transect.stages.federate_reference import federate_reference_of
@@ -51,6 +53,20 @@ def data_folder(folder: Path, **more: np.ndarray) -> Path:
 
 def parameters(**changes: Any) -> dict[str, Any]:
     return WORKLOADS.get(WORKLOAD).defaults.model_dump() | {"quality_target": 0.6} | changes
+
+
+def extended(turns: list[Turn]) -> list[Turn]:
+    """Each with a pull and a correction of its own; these numbers are in no order or layout that is another's."""
+    generator = np.random.default_rng(6)
+    return [
+        replace(
+            turn,
+            mu=0.5 * (1 + turn.number),
+            anchor=(turn.given + generator.normal(size=turn.given.size)).astype(turn.given.dtype),
+            correction=generator.normal(size=turn.given.size).astype(turn.given.dtype),
+        )
+        for turn in turns
+    ]
 
 
 def spec_of(cell: Any, **changes: Any) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from federations import extended
 
 from transect.domain.axes.federate import FederateCell
 from transect.domain.errors import BadInput
 from transect.federated.engines import ENGINES, Task, Turn, _pieces, loop, stacked
-from transect.federated.flat import arrays_of, flat_of
+from transect.federated.flat import arrays_of, flat_of, trained_part
 from transect.training.frameworks import ModelPlan, PartTrainer
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
@@ -141,6 +142,9 @@ def expected(task: Task, turns: list[Turn]) -> tuple[np.ndarray, np.ndarray]:
         trainer, total = NumpyTrainer(plan), 0.0
         for rows in turn.rows:
             total += trainer.forward_backward(*trainer.batch(task.x[rows].astype(np.float64), task.y[rows]))
+            if turn.anchor is not None:
+                pull = turn.mu * (flat_of(task.model, trainer.weights()) - turn.anchor) + turn.correction
+                trainer.flat_gradient += pull[trained_part(task.model)]
             trainer.update(task.parameters.learning_rate)
         weights.append(flat_of(task.model, trainer.weights()))
         losses.append(total / STEPS)
@@ -263,7 +267,7 @@ def test_clients_of_torch_follow_the_plain_training(torch_python, tmp_path):
     for case in CASES:
         task = task_of(case, "loop")
         task = replace(task, cell=task.cell.model_copy(update={"framework": "torch"}))
-        cases.append((case, task, turns_of(task)))
+        cases += [(case, task, turns_of(task)), (f"{case}, extended", task, extended(turns_of(task)))]
     (tmp_path / "cases").write_bytes(pickle.dumps(cases))
     run = warm(torch_python).run("-c", TORCH, str(tmp_path / "cases"), str(tmp_path))
     assert run.returncode == 0, run.stderr

@@ -70,6 +70,7 @@ class _Wrong(Session):
         self.right, self.fault = right, fault
 
     def turns(self, turns: Sequence[Turn]) -> Iterator[Turned]:
+        turns = list(turns)
         if self.fault == "order":
             turns = [
                 Turn(client=t.client, number=t.number, given=t.given, rows=t.rows[::-1], seeds=t.seeds) for t in turns
@@ -213,7 +214,7 @@ def test_no_bit_depends_on_the_ranks(data: Path, tmp_path: Path, aggregation: st
     cell = a_cell(aggregation=aggregation, rounds=1, cohort=8, clients=9)
     course = make_reference(tmp_path, cell, data)
     model = WORKLOADS.get(AXES["workload"]).model
-    plan = read_plan(cell, model, 20261120, course / FEDERATION)
+    plan = read_plan(cell, model, 20261120, course / FEDERATION, WORKLOADS.get(AXES["workload"]).defaults.learning_rate)
     arrays = load_arrays(data, np.float32)
     weights = {name: array.astype(np.float32) for name, array in load_weights(data, 0).items()}
     task = Task(

@@ -9,7 +9,10 @@ import pytest
 
 from factories import plan_study
 from transect.domain.errors import BadInput
+from transect.federated.methods import METHODS
 from transect.planning.expand import reason_to_skip
+from transect.planning.stage import STAGES
+from transect.training.workloads import WORKLOADS
 
 GRID = """
 name: s
@@ -45,6 +48,31 @@ def test_however_a_partition_or_an_option_is_written_it_is_one_cell(tmp_path: Pa
     assert cells(plain, "federate") == cells(other, "federate")
 
 
+def test_methods_are_cells_of_their_own_and_plain_ones_keep_their_ids(tmp_path: Path) -> None:
+    plain = cells(plan_study(tmp_path, study()), "federate")
+    methods = "methods: [plain, fedprox, {name: fedprox, mu: 0.1}, {name: fedprox, mu: 0.5}]"
+    plan = plan_study(tmp_path, study(methods))
+    found = cells(plan, "federate")
+    # The default said aloud is the default.
+    assert len(found) == 3 and set(plain) < set(found)
+    assert sum(".fedprox." in name for name in found) == 2 and sum("mu0.5" in name for name in found) == 1
+    assert len(cells(plan, "federate-reference")) == 3
+
+
+def test_a_step_with_a_pull_is_exported_for_a_method_that_pulls(tmp_path: Path) -> None:
+    plan = plan_study(tmp_path, study("methods: [plain, fedprox, scaffold]").replace("[loop]", "[onnx]"))
+    steps = {one.cell.proximal: one.cell.id for one in plan.cells["export-training-step"].values()}
+    assert steps.keys() == {False, True} and ".p." in steps[True]
+
+
+def test_what_clients_keep_needs_rounds(tmp_path: Path) -> None:
+    plan = plan_study(tmp_path, study("buffers: [2]\nmethods: [plain, fedprox, ditto]"))
+    cells_ = [planned.cell for planned in plan.cells["federate"].values()]
+    told = {cell.method: STAGES.get("federate").supports(cell) for cell in cells_}
+    assert told["plain"] is told["fedprox"] is None
+    assert told["ditto"] == "clients of ditto keep something from round to round: expected buffers null"
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -52,6 +80,9 @@ def test_however_a_partition_or_an_option_is_written_it_is_one_cell(tmp_path: Pa
         ("aggregations: [fedavgg]", "did you mean"),
         ("aggregations: [{attackers: 1}]", "a mapping of `name` and options"),
         ("aggregations: [{name: fedavg, no_such: 1}]", "option of aggregation fedavg"),
+        ("methods: [fedporx]", "did you mean"),
+        ("methods: [{name: fedprox, mu: -1}]", "a number from 0 on"),
+        ("methods: [{name: scaffold, mu: 1}]", "option of method scaffold"),
         ("frameworks: [torhc]", "did you mean"),
         ("slowness: [-1]", "greater than or equal to 0"),
         ("buffers: [0]", "greater than or equal to 1"),
@@ -77,3 +108,13 @@ def test_too_few_updates_for_a_rule_are_no_reference_either(tmp_path: Path) -> N
         for planned in plan.cells[stage].values()
     ]
     assert reasons == ["4 updates at once: expected 5 or more for 1 attackers"] * 2
+
+
+def test_last_layers_and_names_are_what_stays() -> None:
+    method, model = METHODS.get("fedper"), WORKLOADS.get("digits-cnn").model
+    names = [weight.name for weight in model.weight_shapes()]
+    last = {name for name in names if name.rpartition(".")[0] == names[-1].rpartition(".")[0]}
+    assert set(method.personal({"layers": 1, "tensors": "none"}, model)) == last
+    more = set(method.personal({"layers": 2, "tensors": "none"}, model))
+    assert last < more < set(names)
+    assert set(method.personal({"layers": 2, "tensors": f"{names[0]} {names[-1]}"}, model)) == {names[0], names[-1]}

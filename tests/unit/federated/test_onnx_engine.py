@@ -18,7 +18,7 @@ from transect.domain.axes.federate import FederateCell
 from transect.domain.errors import BadInput, MissingDependency, TransectError, Unsupported, WrongResult
 from transect.federated.draws import rows_of_turns
 from transect.federated.engines import ENGINES, Task, Turn, Turned
-from transect.federated.flat import arrays_of, flat_of
+from transect.federated.flat import arrays_of, flat_of, trained_part
 from transect.runtimes import RUNTIMES
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
@@ -37,7 +37,7 @@ MakeTask = Callable[..., Task]
 
 @pytest.fixture(scope="module")
 def steps(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with `iris/step` and `normed/step`: federated_steps.py."""
+    """The folder with `iris/step`, `normed/step` and those with a pull: federated_steps.py."""
     folder = tmp_path_factory.mktemp("federated")
     warm(torch_python).check(Path(__file__).with_name("federated_steps.py"), folder)
     return folder
@@ -89,8 +89,10 @@ def exact(task: Task, turn: Turn) -> tuple[np.ndarray, float]:
         model=task.model, parameters=task.parameters, weights=weights, batch=BATCH, precision="fp64", device="cpu", threads=1
     )  # fmt: skip
     trainer, losses = NumpyTrainer(plan), []
+    anchor, trained = turn.given if turn.anchor is None else turn.anchor, trained_part(task.model)
     for rows in turn.rows:
         losses.append(trainer.forward_backward(*trainer.batch(task.x[rows], task.y[rows])))
+        trainer.flat_gradient += turn.mu * (trainer.flat_weights - anchor[trained])
         trainer.update(task.parameters.learning_rate)
     return flat_of(task.model, trainer.weights()), float(np.mean(losses))
 
@@ -116,6 +118,40 @@ def test_turns_are_those_of_float64(make: MakeTask, name: str) -> None:
         right, mean = exact(task, turn)
         assert np.linalg.norm(weights - right) <= TOLERANCE * np.linalg.norm(right)
         assert loss == pytest.approx(mean, rel=TOLERANCE)
+
+
+def pulled(turns: list[Turn]) -> list[Turn]:
+    """Each with a pull of its own, to an anchor that is not the model that it is given."""
+    return [replace(turn, mu=0.4 * turn.number, anchor=turn.given * np.float32(0.5)) for turn in turns]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_pull_is_that_of_float64(make: MakeTask, steps: Path, name: str) -> None:
+    task = replace(make(name, "python>c"), folders={"step": steps / f"{name}-pulled"})
+    turns = pulled(three(task))
+    # Two turns of one client may have the same number.
+    found = computed(task, [*turns, *three(task)])
+    for turn, weights in zip([*turns, *three(task)], found.weights, strict=True):
+        right, _ = exact(task, turn)
+        assert np.linalg.norm(weights - right) <= TOLERANCE * np.linalg.norm(right)
+    far = [np.linalg.norm(with_ - without) for with_, without in zip(found.weights[:3], found.weights[3:], strict=True)]
+    assert min(far) > 0.01
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_without_a_pull_it_is_the_plain_step_in_every_bit(make: MakeTask, steps: Path, name: str) -> None:
+    task = make(name, "c")
+    found = computed(replace(task, folders={"step": steps / f"{name}-pulled"}))
+    assert found.weights.tobytes() == computed(task).weights.tobytes()
+
+
+def test_what_a_step_has_no_input_for_is_refused(make: MakeTask, steps: Path) -> None:
+    task = make("iris", "c")
+    with pytest.raises(BadInput, match=r"a turn has mu 1\.6, and the step neither: expected of a method no more"):
+        computed(task, pulled(three(task)))
+    turn = replace(three(task)[0], correction=three(task)[0].given)
+    with pytest.raises(BadInput, match="a turn has mu 0 and a correction, and the step mu: expected of a method"):
+        computed(replace(task, folders={"step": steps / "iris-pulled"}), [turn])
 
 
 def test_no_bit_depends_on_language_or_order_or_how_many_run_at_once(make: MakeTask) -> None:
@@ -184,6 +220,12 @@ def test_what_it_cannot_train_is_told() -> None:
     cell = a_cell(engine="onnx", framework=None, runtime="c")
     assert ENGINE.builds(cell, model, parameters) is None
     assert ENGINE.builds(cell.changed(precision="fp64"), model, parameters) == "an exported step has fp32, not fp64"
+    told = ENGINE.builds(cell.changed(method="scaffold"), model, parameters)
+    assert told == "a step of scaffold has a correction of its gradients, for which an exported step has no input"
+    pulling = cell.changed(method="fedprox")
+    assert ENGINE.builds(pulling, model, parameters) is None
+    told = ENGINE.builds(pulling.changed(runtime="c>torch-eager"), model, parameters)
+    assert told == "torch-eager does not run the exported step itself, which alone has the pull of fedprox"
     own = parameters.model_copy(update={"optimiser": OWN_OPTIMISER})
     assert "not by what a function of the user's makes" in str(ENGINE.builds(cell, model, own))
     module = ModuleModel(file=Path("my_model.py"), name="Net", options={})

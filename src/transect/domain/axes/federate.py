@@ -8,13 +8,13 @@ from pydantic import Field
 
 from transect.domain.axes.train import Hyperparameters
 from transect.domain.cell import Axis, Cell, counted
-from transect.domain.options import OptionsAxis
+from transect.domain.options import MoreOptionsAxis, OptionsAxis
 
 
 class Federation(Cell):
     """What is computed, whoever computes it.
 
-    `aggregation_options` are those of the aggregation. `partition` says how rows are dealt to `clients`. `cohort`: clients that train at the
+    `options` are those of the aggregation. `method`: what clients do besides plain local steps, `method_options` its own. `partition` says how rows are dealt to `clients`. `cohort`: clients that train at the
     same time. `buffer`: updates that the server waits for before it makes a model while clients go on; None: it waits for the whole cohort, in rounds. `local_steps` are
     those of a client's turn, `batch` the rows of one. `slowness`: sigma of the lognormal durations of turns.
     """
@@ -22,6 +22,8 @@ class Federation(Cell):
     workload: Annotated[str, Axis(place=20, name=True)]
     aggregation: Annotated[str, Axis(place=40, name=True, kind=True)]
     options: OptionsAxis = ()
+    method: Annotated[str, Axis(place=41, kind=True)] = "plain"
+    method_options: MoreOptionsAxis = ()
     partition: Annotated[str, Axis(place=42, label=lambda name: f"partition {name}", kind=True)]
     clients: Annotated[
         int, Axis(place=44, word=lambda n: f"c{n}", label=counted("client"), kind=True), Field(ge=1, le=2**20)

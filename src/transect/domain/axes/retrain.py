@@ -48,6 +48,10 @@ class StepCell(Cell):
         bool, Axis(place=91, word=lambda yes: "a" if yes else "", label=lambda yes: "", kind=True)
     ] = False
     clip: Clip = None
+    # Whether weights can be pulled to an anchor.
+    proximal: Annotated[bool, Axis(place=92, word=lambda yes: "p" if yes else "", label=lambda yes: "", kind=True)] = (
+        False
+    )
 
 
 # Between the names of runtimes that take turns: a file name takes none of these words for another.

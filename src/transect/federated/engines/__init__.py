@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.federate import FederateCell
+from transect.domain.options import settings
 from transect.domain.registry import Plugin, Registry
+from transect.federated.methods import METHODS
+from transect.federated.turn import Turn, Turned
 from transect.training.models import Model
 from transect.training.workloads import Parameters
 
@@ -39,28 +42,6 @@ class Task:
     programs: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Turn:
-    """One client's turn: the `client`, its `number` among all turns, the weights that it is given, flat (d,) in the
-    cell's precision, its `rows` for each step, int64 (steps, batch), numbers of rows of `Task.x`, and the `seeds` of
-    what each step draws, such as dropout, (steps,).
-    """
-
-    client: int
-    number: int
-    given: np.ndarray
-    rows: np.ndarray
-    seeds: np.ndarray
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Turned:
-    """What some turns came to, in their order: `weights` (n, d) in the cell's precision, mean `losses` of their steps (n,)."""
-
-    weights: np.ndarray
-    losses: np.ndarray
-
-
 class Session(ABC):
     """An engine at work."""
 
@@ -69,7 +50,7 @@ class Session(ABC):
         """Compute turns, and yield what they came to in one or several pieces, in their order.
 
         A client begins with its given weights and an optimiser at rest, and takes a step for each row of `rows`, at the
-        workload's learning rate. All have as many steps and rows. A session may hold one piece at a time: what was
+        workload's learning rate, by the gradient and what the turn adds to it (`Turn.added`). All have as many steps and rows. A session may hold one piece at a time: what was
         yielded is not touched again, and turns may be made as they are taken.
         """
 
@@ -103,4 +84,6 @@ def reason_to_skip(cell: FederateCell, model: Model, parameters: Parameters) -> 
         return "a client takes each batch at once: expected accumulation 1"
     if parameters.reference_steps == 0:
         return "a client's turn is held to a reference: expected other reference_steps than 0"
-    return ENGINES.get(cell.engine).builds(cell, model, parameters)
+    method = METHODS.get(cell.method)
+    reason = method.refuses(settings(method.options, cell.method_options), model, parameters)
+    return reason or ENGINES.get(cell.engine).builds(cell, model, parameters)

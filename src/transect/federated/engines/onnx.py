@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,11 @@ from transect.domain.files import write_atomic
 from transect.domain.record import Cause
 from transect.federated.engines import ENGINES, Engine, Session, Task, Turn, Turned
 from transect.federated.flat import arrays_of, flat_of
+from transect.federated.methods import METHODS
 from transect.onnx_models.tensors import write_tensors
 from transect.portable_step.manifest import Manifest, read_manifest
 from transect.portable_step.state import read_state, write_state
+from transect.runtimes import RUNTIMES
 from transect.runtimes.options import EQUAL, session_options, thread_variables
 from transect.runtimes.programs import start_command
 from transect.runtimes.training import train_record
@@ -59,6 +62,12 @@ class OnnxEngine(Engine):
             return "an exported step updates by a rule of transect's, not by what a function of the user's makes"
         if isinstance(model, ModuleModel):
             return f"torch scores {model.what}, and is not there where programs are started"
+        method = METHODS.get(cell.method)
+        if method.corrects:
+            return f"a step of {cell.method} has a correction of its gradients, for which an exported step has no input"
+        other = [name for name in cell.runtimes if method.pulls and not RUNTIMES.get(name).uses_step]
+        if other:
+            return f"{other[0]} does not run the exported step itself, which alone has the pull of {cell.method}"
         return no_module(model)
 
     @contextmanager
@@ -69,8 +78,6 @@ class OnnxEngine(Engine):
         _check_model(step, manifest, task.model)
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        # The rate stays: a client begins anew in each turn.
-        write_atomic(work / "schedule.json", json.dumps({"lr": task.parameters.learning_rate}) + "\n")
         try:
             yield _Session(task=task, step=step, manifest=manifest, work=work)
         finally:
@@ -88,14 +95,14 @@ class _Session(Session):
         """Run `threads` programs at once."""
         pool = ThreadPoolExecutor(self.task.cell.threads)
         try:
-            yield from pool.map(self._turned, turns)
+            yield from pool.map(self._turned, turns, count())
         finally:
             # Where one has failed, those that have not begun do not begin.
             pool.shutdown(cancel_futures=True)
 
-    def _turned(self, turn: Turn) -> Turned:
+    def _turned(self, turn: Turn, place: int) -> Turned:
         names = self.task.cell.runtimes
-        runtime, folder = names[turn.client % len(names)], self.work / str(turn.number)
+        runtime, folder = names[turn.client % len(names)], self.work / str(place)
         where = f"turn {turn.number} (client {turn.client}, {runtime})"
         try:
             return self._train(turn, runtime, folder, where)
@@ -134,6 +141,19 @@ class _Session(Session):
         (folder / "order.bin").write_bytes(order.astype("<i8").tobytes())
         given = {f"model.{name}": array for name, array in arrays_of(self.task.model, turn.given).items()}
         rest = read_state(self.step / self.manifest.state_file, self.manifest)
+        # The rate stays: a client begins anew in each turn.
+        schedule = {"lr": self.task.parameters.learning_rate}
+        has_pull = any(parameter.name == "mu" for parameter in self.manifest.hyper)
+        if turn.correction is not None or (turn.mu and not has_pull):
+            raise BadInput(
+                f"{self.step}: a turn has mu {turn.mu:g}{'' if turn.correction is None else ' and a correction'}, and the "
+                f"step {'mu' if has_pull else 'neither'}: expected of a method no more than its `pulls` and `corrects` say"
+            )
+        if has_pull:
+            schedule["mu"] = turn.mu
+            anchors = {f"anchor.{name}": array for name, array in arrays_of(self.task.model, turn.pulled_to).items()}
+            given |= {name: array for name, array in anchors.items() if name in rest}
+        write_atomic(folder / "schedule.json", json.dumps(schedule) + "\n")
         write_state(folder / "state.safetensors", rest | given, self.manifest)
         return Training(
             step=self.step,
@@ -145,7 +165,7 @@ class _Session(Session):
             until=steps,
             options=session_options(EQUAL, 1, "cpu", {}),
             state=folder / "state.safetensors",
-            schedule=self.work / "schedule.json",
+            schedule=folder / "schedule.json",
         )
 
 

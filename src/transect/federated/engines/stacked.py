@@ -39,6 +39,8 @@ class _Stack:
         # Each weight's part of a flat model, its layer, its arrays here, and how it is updated.
         self._places: list[tuple[slice, Layer, str, np.ndarray]] = []
         self._updates: list[tuple[Parameters, np.ndarray, np.ndarray, list[np.ndarray]]] = []
+        # Weights and gradients of what is trained, by name.
+        self._trained: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         weights: dict[str, np.ndarray] = {}
         gradients: dict[str, np.ndarray] = {}
         start = 0
@@ -50,6 +52,7 @@ class _Stack:
             self._places.append((slice(start, end), layer, weight.name, own))
             if weight.trained:
                 gradients[weight.name] = gradient = np.empty(shape, dtype)
+                self._trained[weight.name] = own, gradient
                 states = [np.empty(own.size, dtype) for _ in range(self._optimiser.states)]
                 rule = group_rule(task.parameters, weight.shape)
                 self._updates.append((rule, own.reshape(-1), gradient.reshape(-1), states))
@@ -67,9 +70,10 @@ class _Stack:
             for state in states:
                 state[...] = 0
         rows = np.stack([turn.rows for turn in turns])
+        added = self._terms(turns) if any(turn.extended for turn in turns) else []
         losses[...] = 0
         for step in range(rows.shape[1]):
-            losses += self._step(rows[:, step], step + 1)
+            losses += self._step(rows[:, step], step + 1, added)
         losses /= rows.shape[1]
         for found, target in self._arrays(weights):
             target[...] = found
@@ -80,13 +84,30 @@ class _Stack:
         for (part, layer, name, own), shape in zip(self._places, shapes, strict=True):
             yield own, stacked(layer, name, flat[:, part].reshape(-1, *shape))
 
-    def _step(self, rows: np.ndarray, number: int) -> np.ndarray:
+    def _terms(self, turns: list[Turn]) -> list[tuple[np.ndarray, ...]]:
+        """Return weights and gradients of each trained array, and what turns have for it: mu, anchors, corrections."""
+        anchors = np.stack([turn.pulled_to for turn in turns])
+        corrections = np.zeros_like(anchors)
+        for row, turn in zip(corrections, turns, strict=True):
+            row[...] = 0 if turn.correction is None else turn.correction
+        pulls = np.array([turn.mu for turn in turns], self._dtype)
+        both = zip(self._arrays(anchors), self._arrays(corrections), strict=True)
+        terms = zip((name for _, _, name, _ in self._places), both, strict=True)
+        return [
+            (*self._trained[name], pulls.reshape(-1, *[1] * (own.ndim - 1)), anchor.copy("C"), correction.copy("C"))
+            for name, ((own, anchor), (_, correction)) in terms
+            if name in self._trained
+        ]
+
+    def _step(self, rows: np.ndarray, number: int, added: list[tuple[np.ndarray, ...]]) -> np.ndarray:
         """Take a step with rows (m, batch); return losses (m,)."""
         task, rule = self._task, self._task.parameters
         x = task.x[rows.reshape(-1)].astype(self._dtype, copy=False)
         outputs, back = self._chain.forward(np.moveaxis(x, 1, -1) if x.ndim == 4 else x, True)
         losses, gradient = self._loss.each(rule, outputs.reshape(*rows.shape, *outputs.shape[1:]), task.y[rows])
         back(gradient.reshape(outputs.shape), False)
+        for weights, gradients, pull, anchor, correction in added:
+            gradients += pull * (weights - anchor) + correction
         if rule.clip_norm is not None:
             self._clip(rule.clip_norm)
         for own, weights, gradients, states in self._updates:

@@ -54,6 +54,7 @@ RULES = {
     "retraining.relay": "going on in another language",
     "federated.path": "federated learning that follows the reference",
     "federated.aggregation": "which aggregation ends with the best score",
+    "federated.method": "what clients gain by more than plain local steps",
     "federated.waiting": "whether a server that waits for fewer updates is sooner at the target",
     "federated.partition": "what rows that are not alike cost",
     "federated.engine": "which engine computes a federation soonest",

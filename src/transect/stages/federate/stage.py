@@ -22,6 +22,7 @@ from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
 from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES, reason_to_skip
+from transect.federated.methods import METHODS
 from transect.federated.partitions import EXPECTED, parsed
 from transect.federated.plan_file import FEDERATION, PATH
 from transect.planning.context import Context
@@ -60,6 +61,12 @@ class FederateGrid(Section):
         min_length=1,
         description="names from [plugins.md](plugins.md#aggregation), or mappings of `name` and options",
     )
+    methods: list[str | dict[str, _OPTION]] = Field(
+        default=["plain"],
+        min_length=1,
+        description="what clients do besides plain local steps: names from [plugins.md](plugins.md#method), or mappings "
+        "of `name` and options",
+    )
     partitions: Names = Field(default=["iid"], description=f"who has which rows: {EXPECTED}")
     clients: Counts = Field(description="how many there are")
     cohorts: Counts = Field(description="how many train at once: those of a round, or as many at any time")
@@ -97,14 +104,14 @@ class FederateSection(Section):
     grids: list[FederateGrid] = Field(default=[], description="see below")
 
 
-def _aggregation(given: str | dict[str, _OPTION], where: str) -> tuple[str, Options]:
+def _chosen(registry: Registry[Any], given: str | dict[str, _OPTION], where: str) -> tuple[str, Options]:
     """Return name and options. Raises BadInput for what there is not."""
     chosen = {"name": given} if isinstance(given, str) else dict(given)
     name = chosen.pop("name", None)
     if not isinstance(name, str):
         raise BadInput(f"{where}: expected a name, or a mapping of `name` and options, got {given!r}")
-    name = AGGREGATIONS.named(name)
-    return name, chosen_options(f"aggregation {name}", AGGREGATIONS.get(name, where).options, chosen, where)
+    name = registry.named(name)
+    return name, chosen_options(f"{registry.kind} {name}", registry.get(name, where).options, chosen, where)
 
 
 def _partition(given: str) -> str:
@@ -148,6 +155,13 @@ class Federate(Stage[FederateCell]):
             both={"ranks": (1,)},
         ),
         PairRule(
+            metric="accuracy",
+            rules=("federated.method",),
+            varies=("method", "method_options"),
+            base={"method": ("plain",)},
+            both={"ranks": (1,)},
+        ),
+        PairRule(
             metric="accuracy", rules=("federated.partition",), varies=("partition",), base={"partition": ("iid",)}
         ),
         PairRule(
@@ -175,7 +189,10 @@ class Federate(Stage[FederateCell]):
             check_changes(grid.workloads, grid.hyperparameters, f"{key}.hyperparameters", context)
             for given in grid.aggregations:
                 with context.naming():
-                    _aggregation(given, f"{where}.aggregations")
+                    _chosen(AGGREGATIONS, given, f"{where}.aggregations")
+            for given in grid.methods:
+                with context.naming():
+                    _chosen(METHODS, given, f"{where}.methods")
             for given in grid.partitions:
                 with context.complaints.noted():
                     parsed(given)
@@ -185,11 +202,12 @@ class Federate(Stage[FederateCell]):
     def cells(self, section: FederateSection, context: Context) -> Iterable[FederateCell]:
         """The cross product of each grid, with its repeats; only engine `loop` has frameworks."""
         for number, grid in enumerate(section.grids):
-            where = context.where(f"federate.grids.{number}.aggregations")
+            where = context.where(f"federate.grids.{number}")
             for point in points(
                 workload=grid.workloads,
                 engine=[engine for name in grid.engines for engine in _engines(name, grid)],
-                aggregation=[_aggregation(given, where) for given in grid.aggregations],
+                aggregation=[_chosen(AGGREGATIONS, given, f"{where}.aggregations") for given in grid.aggregations],
+                method=[_chosen(METHODS, given, f"{where}.methods") for given in grid.methods],
                 partition=[_partition(given) for given in grid.partitions],
                 clients=grid.clients,
                 cohort=grid.cohorts,
@@ -205,6 +223,7 @@ class Federate(Stage[FederateCell]):
             ):
                 point |= point.pop("engine")
                 point["aggregation"], point["options"] = point["aggregation"]
+                point["method"], point["method_options"] = point["method"]
                 point["hyperparameters"] = changes_of(point["workload"], point["hyperparameters"], context)
                 for repeat in range(grid.repeats or section.repeats):
                     cell = FederateCell(**point, repeat=repeat)
@@ -217,17 +236,24 @@ class Federate(Stage[FederateCell]):
         if cell.runtime is not None:
             own = context.parameters(cell.workload, cell.hyperparameters)
             inputs["step"] = StepCell(
-                workload=cell.workload, optimiser=own.optimiser, base_epochs=0, clip=own.clip_norm
+                workload=cell.workload,
+                optimiser=own.optimiser,
+                base_epochs=0,
+                clip=own.clip_norm,
+                proximal=METHODS.get(cell.method).pulls,
             )
         return inputs
 
     def plugins(self, cell: FederateCell) -> list[tuple[Registry[Any], str]]:
-        """Engine, aggregation, runtimes, workload and dataset."""
+        """Engine, aggregation, method, runtimes, workload and dataset."""
         runtimes = [(RUNTIMES, name) for name in dict.fromkeys(cell.runtimes)]
-        return [(ENGINES, cell.engine), (AGGREGATIONS, cell.aggregation), *runtimes, *workload_plugins(cell.workload)]
+        rules: list[tuple[Registry[Any], str]] = [(AGGREGATIONS, cell.aggregation), (METHODS, cell.method)]
+        return [(ENGINES, cell.engine), *rules, *runtimes, *workload_plugins(cell.workload)]
 
     def supports(self, cell: FederateCell) -> str | None:
-        """Ranks that would start programs, and runtimes that do not train."""
+        """Ranks that would start programs, clients that keep something, and runtimes that do not train."""
+        if METHODS.get(cell.method).keeps and cell.buffer is not None:
+            return f"clients of {cell.method} keep something from round to round: expected buffers null"
         if cell.runtime is not None and cell.ranks > 1:
             return "programs of the portable step are started by one process: `threads` of them run at once"
         return next(filter(None, (cannot_train(name, _turn(cell)) for name in cell.runtimes)), None)

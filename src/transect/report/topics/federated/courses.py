@@ -15,7 +15,18 @@ from transect.report.engine.charts.marks import Line
 from transect.report.engine.charts.theme import Style
 from transect.report.engine.context import Context
 from transect.report.engine.text import number
-from transect.report.topics.federated.facts import HOW, WAITING, FederateGroup, alike, how_words, scopes, waits_for
+from transect.report.topics.federated.facts import (
+    HOW,
+    METHOD,
+    WAITING,
+    FederateGroup,
+    alike,
+    how_words,
+    method_words,
+    rule_words,
+    scopes,
+    waits_for,
+)
 
 # Points of a line, and dashes of servers that do not wait for all.
 _POINTS, _DASHES = 100, ((6, 3), (2, 2), (8, 2, 2, 2))
@@ -55,14 +66,14 @@ class _Course:
 def course_charts(context: Context, workload: str, groups: Sequence[FederateGroup]) -> Iterator[Part]:
     """Draw scores over updates, and over simulated time where servers do not wait for all, or clients are slow."""
     charts: list[tuple[list[FederateGroup], str, bool]] = []
-    scope_of = scopes(groups, *WAITING)
-    for members in alike(groups, *HOW, *WAITING).values():
+    scope_of = scopes(groups, *WAITING, *METHOD)
+    for members in alike(groups, *HOW, *METHOD, *WAITING).values():
         scope = scope_of(members[0])
         whole = [group for group in members if group.cell.buffer is None]
         # How slow clients are tells no model where the server waits for all.
         once = [same[0] for same in alike(whole, "slowness").values()]
         charts.append(([*once, *(group for group in members if group.cell.buffer is not None)], scope, False))
-        for same in alike(members, *HOW, "buffer", "rounds").values():
+        for same in alike(members, *HOW, *METHOD, "buffer", "rounds").values():
             slow = same[0].cell.slowness
             if slow or any(group.cell.buffer is not None for group in same):
                 charts.append((same, f"{scope}, slowness {slow:g}", True))
@@ -89,7 +100,7 @@ def _courses(context: Context, groups: Sequence[FederateGroup], *, timed: bool) 
                 group=group,
                 name=_name(cell, [other.cell for other in groups]),
                 score=score,
-                style=replace(context.styles.get(how_words(cell)), dash=dash),
+                style=replace(context.styles.get(rule_words(cell)), dash=dash),
                 at=at,
                 runs=[[by * value for value in run] for run in runs],
             )
@@ -101,6 +112,7 @@ def _name(cell: FederateCell, cells: Sequence[FederateCell]) -> str:
     """Name a line by its aggregation, and by what tells it from others of that."""
     alike = [other for other in cells if other.aggregation == cell.aggregation]
     parts = [how_words(cell) if len({other.options for other in alike}) > 1 else cell.aggregation]
+    parts += [method_words(cell)] if len({(other.method, other.method_options) for other in cells}) > 1 else []
     parts += [f"waits for {waits_for(cell)}"] if len({other.buffer for other in alike}) > 1 else []
     parts += [f"{cell.rounds} updates"] if len({other.apart_from("rounds") for other in alike}) < len(alike) else []
     return " · ".join(parts)

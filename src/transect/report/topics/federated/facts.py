@@ -11,6 +11,7 @@ from transect.analysis.groups import Group, blind_step, grouped, restarts_tell
 from transect.analysis.labels import group_labels, word
 from transect.analysis.quality import Score
 from transect.domain.axes.federate import FederateCell
+from transect.domain.options import Options
 from transect.report.engine.context import Context
 from transect.report.engine.finding import names
 from transect.report.engine.text import clean, count, number
@@ -23,11 +24,13 @@ ENGINE = ("engine", "framework", "runtime")
 WHO = (*ENGINE, "device", "nodes", "ranks_per_node", "threads", "network", "container")
 # What an aggregation is, and how long a server waits; of the latter slowness tells no model where it waits for all.
 HOW, WAITING = ("aggregation", "options"), ("buffer", "slowness", "rounds")
+# What clients do besides plain local steps.
+METHOD = ("method", "method_options")
 # What is always told of a federation.
 FEDERATION = ("partition", "clients", "cohort")
 # On none of them hangs how long a turn takes.
 _ANY = (*HOW, "partition", *WAITING)
-_USUAL = {"aggregation": "fedavg", "partition": "iid"}
+_USUAL = {"aggregation": "fedavg", "partition": "iid", "method": "plain"}
 
 
 def usable(groups: Iterable[FederateGroup]) -> list[FederateGroup]:
@@ -77,8 +80,22 @@ def who_words(cell: FederateCell) -> str:
 
 def how_words(cell: FederateCell) -> str:
     """Name an aggregation with its options: `fedavgm with momentum 0.9`."""
-    options = ", ".join(f"{name} {value}" for name, value in cell.options)
-    return clean(f"{cell.aggregation} with {options}" if options else cell.aggregation)
+    return _with(cell.aggregation, cell.options)
+
+
+def method_words(cell: FederateCell) -> str:
+    """Name a method with its options: `fedprox with mu 0.5`."""
+    return _with(cell.method, cell.method_options)
+
+
+def rule_words(cell: FederateCell) -> str:
+    """Name aggregation and method: `fedavg, fedprox`; plain steps go without saying."""
+    return how_words(cell) if cell.method == "plain" else f"{how_words(cell)}, {method_words(cell)}"
+
+
+def _with(name: str, options: Options) -> str:
+    said = ", ".join(f"{option} {value}" for option, value in options)
+    return clean(f"{name} with {said}" if said else name)
 
 
 def waits_for(cell: FederateCell) -> str:
@@ -143,4 +160,4 @@ def races(groups: Iterable[FederateGroup], *axes: str) -> Iterator[list[Federate
 
 def work_of(group: FederateGroup, groups: Sequence[FederateGroup]) -> str:
     """Say what those compute that race: the federation and the aggregation."""
-    return f"{scopes(groups, *WAITING)(group)}, {how_words(group.cell)}"
+    return f"{scopes(groups, *WAITING, *METHOD)(group)}, {rule_words(group.cell)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from transect.analysis.best import Best
@@ -10,6 +10,7 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import all_joined, best
 from transect.analysis.groups import Group, leaves_reference
 from transect.analysis.quality import Score, score_of, target_of
+from transect.domain.axes.federate import FederateCell
 from transect.domain.record import Status
 from transect.report.engine.best_words import confidence_of
 from transect.report.engine.columns import ranked
@@ -20,6 +21,7 @@ from transect.report.engine.finding import Finding, joined, limited_confidence, 
 from transect.report.engine.text import clipped, count, number, percent, tenths
 from transect.report.topics.federated.facts import (
     HOW,
+    METHOD,
     STAGE,
     TIME,
     FederateGroup,
@@ -31,6 +33,7 @@ from transect.report.topics.federated.facts import (
     how_words,
     in_every_run,
     learned,
+    method_words,
     planned,
     scopes,
     usable,
@@ -48,7 +51,7 @@ def federated_findings(context: Context) -> list[Finding]:
     """The path of all; then per workload what learns best, what waiting and unlike rows cost, and who is fastest."""
     if not context.of(STAGE):
         return []
-    of_workload = (_aggregations, _waiting, _partitions, engine_findings, rank_findings)
+    of_workload = (_aggregations, _methods, _waiting, _partitions, engine_findings, rank_findings)
     found = (made for name in context.workloads(STAGE) for make in of_workload for made in make(context, name))
     return [_path(context.of(STAGE)), *found]
 
@@ -221,6 +224,18 @@ def _waited(group: FederateGroup, whole: FederateGroup, made: Contrast | None, s
     )
 
 
+def _methods(context: Context, workload: str) -> Iterator[Finding]:
+    """Say what clients gain by more than plain local steps."""
+    groups = usable(learned(context, workload))
+    scope_of = scopes(groups, *METHOD)
+    for members in alike(groups, *METHOD).values():
+        made = planned(context, "method", members)
+        if made:
+            said = [f"{method_words(pair.group.cell)} ends {_far(pair, score_of(members))}" for pair in made]
+            claim = f"beside plain local steps, {'; '.join(said)}"
+            yield _beside(made, "method", claim, method_words, scope_of(made[0].base))
+
+
 def _partitions(context: Context, workload: str) -> Iterator[Finding]:
     """Say what rows that are not alike cost the usual aggregation."""
     groups = usable(learned(context, workload))
@@ -235,24 +250,32 @@ def _partitions(context: Context, workload: str) -> Iterator[Finding]:
 
 def _partition(made: Sequence[Contrast], score: Score, scope: str) -> Finding:
     base: FederateGroup = made[0].base
+    said = "; ".join(f"{_far(pair, score, f' with {pair.group.cell.partition}')}" for pair in made)
+    claim = f"beside rows dealt out {base.cell.partition}, {how_words(base.cell)} ends {said}"
+    level = f"{score.words} {tenths(score.at_end(base) or 0.0)} with {base.cell.partition}" if score.is_share else ""
+    return _beside(made, "partition", claim, lambda cell: cell.partition, scope, level)
+
+
+def _far(pair: Contrast, score: Score, where: str = "") -> str:
+    """Write how far a pair's sides end from each other, and whether that is shown."""
+    known = "which is not told apart"
+    if pair.answer is Answer.SAME:
+        known = f"the same within {percent(pair.comparison.margin)}"
+    return apart_words(apart(pair.group, pair.base, pair.metric), score) + where + ("" if pair.shown else f", {known}")
+
+
+def _beside(
+    made: Sequence[Contrast], rule: str, claim: str, name: Callable[[FederateCell], str], scope: str, level: str = ""
+) -> Finding:
+    """Tell of the contrasts of a rule that have one base; `name` says what is told apart."""
+    base: FederateGroup = made[0].base
     groups = base, *(pair.group for pair in made)
-    said = []
-    for pair in made:
-        far = apart_words(apart(pair.group, base, pair.metric), score)
-        known = (
-            f"the same within {percent(pair.comparison.margin)}"
-            if pair.answer is Answer.SAME
-            else "which is not told apart"
-        )
-        open_ = "" if pair.shown else f", {known}"
-        said.append(f"{far} with {pair.group.cell.partition}{open_}")
-    worst = [(side.cell.partition, median(side, "worst_clients_score")) for side in groups]
-    tenth = [f"{tenths(value)} with {name}" for name, value in worst if value is not None]
+    worst = [(name(side.cell), median(side, "worst_clients_score")) for side in groups]
+    tenth = [f"{tenths(value)} with {what}" for what, value in worst if value is not None]
     decided = [pair.confidence for pair in made if pair.answer is not Answer.OPEN]
-    claim = f"beside rows dealt out {base.cell.partition}, {how_words(base.cell)} ends {'; '.join(said)}"
     return Finding(
         subject=str(base.cell.workload),
-        kind="federated-partition",
+        kind=f"federated-{rule}",
         scope=scope,
         claim=f"{claim}.",
         short=claim,
@@ -261,9 +284,9 @@ def _partition(made: Sequence[Contrast], score: Score, scope: str) -> Finding:
         contrasts=tuple(made),
         groups=groups,
         evidence=joined(
-            f"{score.words} {tenths(score.at_end(base) or 0.0)} with {base.cell.partition}" if score.is_share else "",
+            level,
             f"the worst tenth of clients {names(tenth, 9)}" if tenth else "",
             blind_words(groups),
-            *(f"{pair.group.cell.partition}: {pair.reason}" for pair in made),
+            *(f"{name(pair.group.cell)}: {pair.reason}" for pair in made),
         ),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from transect.analysis.contrast import Contrast
 from transect.analysis.quality import target_of
 from transect.domain.axes.federate import FederateCell
 from transect.domain.cell import axes_of
@@ -19,6 +20,7 @@ from transect.report.topics.federated.courses import course_charts
 from transect.report.topics.federated.facts import (
     FEDERATION,
     HOW,
+    METHOD,
     ROUND,
     STAGE,
     TIME,
@@ -30,7 +32,9 @@ from transect.report.topics.federated.facts import (
     how_words,
     in_every_run,
     learned,
+    method_words,
     planned,
+    rule_words,
     scopes,
     usable,
     waits_for,
@@ -58,7 +62,7 @@ def federated_body(context: Context) -> Iterator[Part]:
     yield Explained(
         "Partitions: iid deals all rows out in a drawn order; dirichlet-A draws each client's share of each class, the more alike "
         "the larger A; labels-K gives each client rows of K classes or so. A client's score is that of test rows in its mix of "
-        "classes. Staleness: how many models the server made since a client was given its own. Points are medians over runs with "
+        "classes; where clients have models of their own, scores are of these. Staleness: how many models the server made since a client was given its own. Points are medians over runs with "
         "equal rows, cohorts and start, each beside itself."
     )
 
@@ -93,8 +97,11 @@ def _what(rows: Sequence[FederateGroup], *never: str) -> tuple[str, list[Column[
 
 def _learned(context: Context, workload: str, groups: Sequence[FederateGroup]) -> Part:
     """List what each federation ends with, those that differ in their aggregation alone below each other."""
-    rows = [group for members in alike(groups, *HOW).values() for group in members]
-    beside = {id(pair.group): pair for pair in planned(context, "aggregation", rows)}
+    rows = [group for members in alike(groups, *HOW, *METHOD).values() for group in members]
+    beside, plain = (
+        {id(pair.group): pair for pair in planned(context, rule, rows)} for rule in ("aggregation", "method")
+    )
+    several = len({method_words(group.cell) for group in rows}) > 1
     target = next(filter(None, map(target_of, rows)), "the target")
 
     def reached(name: str) -> Column[FederateGroup]:
@@ -110,18 +117,21 @@ def _learned(context: Context, workload: str, groups: Sequence[FederateGroup]) -
             f"{max(t.get('median', 0) for t in told):g}, most {max(t.get('most', 0) for t in told)}" if told else None
         )
 
-    def points(group: FederateGroup) -> float | None:
-        return apart(group, pair.base, pair.metric) if (pair := beside.get(id(group))) else None
+    def points(made: Mapping[int, Contrast]) -> Callable[[FederateGroup], float | None]:
+        return lambda group: apart(group, pair.base, pair.metric) if (pair := made.get(id(group))) else None
 
-    common, federation = _what(rows, "buffer", "rounds")
+    common, federation = _what(rows, "buffer", "rounds", *METHOD)
     columns = [
         words("Aggregation", lambda group: how_words(group.cell)),
+        words("Method", lambda group: method_words(group.cell) if several else None),
         *federation,
         words("Waits for", lambda group: waits_for(group.cell)),
         digits("Updates", lambda group: group.cell.rounds),
         score_column(rows),
-        digits("Points beside fedavg", points, signed),
+        digits("Points beside fedavg", points(beside), signed),
         words("Verdict", lambda group: verdict_chip(beside.get(id(group)), "better", "worse")),
+        digits("Points beside plain", points(plain), signed),
+        words("Verdict on the method", lambda group: verdict_chip(plain.get(id(group)), "better", "worse")),
         medians("Worst tenth of clients", "worst_clients_score", tenths),
         reached("rounds_to_quality"),
         *([reached(TIME)] if any(group.cell.buffer or group.cell.slowness for group in rows) else []),
@@ -144,11 +154,11 @@ def _computed(context: Context, workload: str) -> Part:
     # Beside the first engine, or on several ranks beside one.
     beside = {id(pair.group): pair for rule in ("engine", "ranks") for pair in planned(context, rule, rows)}
 
-    common, federation = _what(rows)
-    several = len({how_words(group.cell) for group in rows}) > 1
+    common, federation = _what(rows, *METHOD)
+    several = len({rule_words(group.cell) for group in rows}) > 1
     columns = [
         words("Engine", lambda group: who_words(group.cell)),
-        words("Aggregation", lambda group: how_words(group.cell) if several else None),
+        words("Aggregation", lambda group: rule_words(group.cell) if several else None),
         *federation,
         medians("Update", ROUND, in_unit("s")),
         words("Beside", lambda group: who_words(pair.base.cell) if (pair := beside.get(id(group))) else None),
