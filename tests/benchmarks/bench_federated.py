@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import cycle, islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -26,13 +27,10 @@ from pathlib import Path
 import numpy as np
 
 from transect.domain.axes.federate import FederateCell
-from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES, Session, Task, Turn
-from transect.federated.flat import flat_of, trained_part
-from transect.federated.partitions import dealt, durations
-from transect.federated.plan_file import read_plan, write_plan
-from transect.federated.rounds import Plan, simulate
-from transect.federated.timetable import in_rounds
+from transect.federated.flat import flat_of
+from transect.federated.plan_file import plan_of, read_plan, write_plan
+from transect.federated.rounds import simulate
 from transect.training.workloads import WORKLOADS, model_of
 
 WORKLOAD_NAMES = ("iris-mlp", "digits-logistic", "digits-cnn")
@@ -119,31 +117,23 @@ def measure(workload: str, counts: list[int], limit: float) -> None:
             )
 
 
-def draw_plan(task: Task, clients: int, file: Path) -> None:
-    """Write what a reference would have drawn: twenty rows a client, all of which train in each round."""
-    taken_s = durations(clients, 0.0, 1)
-    plan = Plan(
-        clients=dealt("drawn-20", task.y, clients, 1),
-        timetable=in_rounds(ROUNDS, clients, taken_s, 1),
-        aggregation=AGGREGATIONS.get("fedavg"),
-        settings={"server_rate": 1.0},
-        trained=trained_part(task.model),
-        seed=1,
-        steps=STEPS,
-        batch=BATCH,
-    )
-    write_plan(plan, file)
+def draw_plan(task: Task, file: Path) -> None:
+    """Write what a reference would have drawn."""
+    write_plan(plan_of(task.cell, task.model, 1, task.y, {}, task.parameters.learning_rate), file)
 
 
 def measure_updates(workload: str, counts: list[int], folder: Path) -> None:
     """Print what whole updates of so many clients at once take and hold, by engine `stacked`."""
-    task, file = task_of(workload, "stacked", None), folder / "federation.npz"
+    file, one = folder / "federation.npz", task_of(workload, "stacked", None)
     for clients in counts:
+        # Twenty rows a client, all of which train in each round.
+        cell = one.cell.changed(clients=clients, cohort=clients, rounds=ROUNDS, partition="drawn-20")
+        task = replace(one, cell=cell)
         # In another process, as in a study: what it holds is not counted.
-        drawing = get_context("fork").Process(target=draw_plan, args=(task, clients, file))
+        drawing = get_context("fork").Process(target=draw_plan, args=(task, file))
         drawing.start()
         drawing.join()
-        plan = read_plan(task.cell, task.model, 1, file)
+        plan = read_plan(cell, task.model, 1, file, task.parameters.learning_rate)
         start = flat_of(task.model, task.weights).astype(np.float32)
         with ENGINES.get("stacked").session(task) as session:
             before = forget_peak()
