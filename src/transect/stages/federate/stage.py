@@ -15,7 +15,6 @@ from transect.domain.cell import Cell
 from transect.domain.counts import Count, GrowingCounts, HyperparameterChoices
 from transect.domain.errors import BadInput
 from transect.domain.options import Options, chosen_options
-from transect.domain.pairs import PairRule
 from transect.domain.registry import Registry
 from transect.domain.study import Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
 from transect.domain.system import System
@@ -31,6 +30,7 @@ from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.runtimes import RUNTIMES, cannot_train, named_runtimes
 from transect.stages.dataset import workload_plugins
+from transect.stages.federate.pairs import FEDERATE_PAIRS
 from transect.stages.federate_reference import federate_reference_of
 from transect.stages.train.hyperparameters import changes_of, check_changes
 from transect.training.frameworks import FRAMEWORKS
@@ -137,42 +137,7 @@ class Federate(Stage[FederateCell]):
     needs = ("dataset", "federate-reference", "export-training-step")
     placement = Placement(by_workload=True)
     spreads = True
-    pairs = (
-        PairRule(
-            metric="round_time",
-            rules=("federated.engine",),
-            varies=("engine", "framework", "runtime"),
-            both={"ranks": (1,)},
-        ),
-        PairRule(
-            metric="round_time", rules=("federated.ranks",), varies=("nodes", "ranks_per_node"), base={"ranks": (1,)}
-        ),
-        PairRule(
-            metric="accuracy",
-            rules=("federated.aggregation",),
-            varies=("aggregation", "options"),
-            base={"aggregation": ("fedavg",)},
-            both={"ranks": (1,)},
-        ),
-        PairRule(
-            metric="accuracy",
-            rules=("federated.method",),
-            varies=("method", "method_options"),
-            base={"method": ("plain",)},
-            both={"ranks": (1,)},
-        ),
-        PairRule(
-            metric="accuracy", rules=("federated.partition",), varies=("partition",), base={"partition": ("iid",)}
-        ),
-        PairRule(
-            metric="simulated_time_to_quality",
-            rules=("federated.waiting",),
-            varies=("buffer", "aggregation", "options", "rounds"),
-            differ=("buffer",),
-            base={"buffer": (None,)},
-            both={"ranks": (1,)},
-        ),
-    )
+    pairs = FEDERATE_PAIRS
 
     def check(self, section: FederateSection, context: Context) -> None:
         """Names, partitions and options are there, and cohorts fit."""
