@@ -71,7 +71,10 @@ def planned(context: Context, rule: str, groups: Iterable[FederateGroup]) -> lis
 
 def who_words(cell: FederateCell) -> str:
     """Name who computes: `loop with PyTorch on 2 processes`."""
-    by = [word("framework", cell.framework)] if cell.framework else [word("runtime", name) for name in cell.runtimes]
+    # The whole names of six would not fit a column.
+    several = len(cell.runtimes) > 2
+    by = [word("framework", cell.framework)] if cell.framework else []
+    by += [name if several else word("runtime", name) for name in cell.runtimes]
     on = [count(cell.ranks, "process", "processes")] if cell.ranks > 1 else []
     on += [f"{cell.threads} threads"] if cell.threads > 1 else []
     place = f" on {' of '.join(on)}" if on else ""
