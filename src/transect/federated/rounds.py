@@ -220,8 +220,9 @@ def _change(
 
 def _keep(plan: Plan, clients: np.ndarray, kept: np.ndarray, before: Standing) -> None:
     """Take in what clients keep after their turns, (turns, d), and what that changes of the server's mean."""
-    # A zero has no sign: ranks have added one to it.
-    new = dict(zip(clients.tolist(), kept + kept.dtype.type(0), strict=True))
+    # A zero has no sign: ranks have added one to it. Each is an array of its own: a view would hold those of all turns.
+    zero = kept.dtype.type(0)
+    new = {client: own + zero for client, own in zip(clients.tolist(), kept, strict=True)}
     if plan.method.meets:
         moved = ExactSum(kept.shape[1])
         for client, own in new.items():

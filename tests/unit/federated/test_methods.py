@@ -213,6 +213,12 @@ def test_without_a_pull_it_is_plain_in_every_bit(data: Path, engine: str, aggreg
     assert (some[-1].model != plain[-1].model).any()
 
 
+def test_what_a_client_keeps_holds_no_other_clients_in_memory(data: Path) -> None:
+    """Nor does it lie in an array of a whole update's: with few at once, all would be there as long as one of them."""
+    found, *_ = made(data, cell_of("ditto", rounds=2))
+    assert found[-1].kept and all(own.base is None for own in found[-1].kept.values())
+
+
 def test_dittos_server_learns_what_plain_clients_teach_it(data: Path) -> None:
     plain, ditto = (made(data, cell_of(name))[0] for name in ("plain", "ditto"))
     assert [one.model.tobytes() for one in ditto] == [one.model.tobytes() for one in plain]
