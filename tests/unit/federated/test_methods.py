@@ -219,6 +219,13 @@ def test_what_a_client_keeps_holds_no_other_clients_in_memory(data: Path) -> Non
     assert found[-1].kept and all(own.base is None for own in found[-1].kept.values())
 
 
+def test_a_clients_own_model_that_flies_off_has_no_path(tmp_path: Path, data: Path) -> None:
+    cell = cell_of("ditto", method_options=(("mu", 1000.0),))
+    record = (make_reference(tmp_path, cell, data, **PLAIN) / "record.json").read_text()
+    assert '"cause": "diverged"' in record
+    assert "in float64: the change of what a client keeps has a number that is not finite, or not below 1024" in record
+
+
 def test_dittos_server_learns_what_plain_clients_teach_it(data: Path) -> None:
     plain, ditto = (made(data, cell_of(name))[0] for name in ("plain", "ditto"))
     assert [one.model.tobytes() for one in ditto] == [one.model.tobytes() for one in plain]
