@@ -303,6 +303,7 @@ def test_clients_of_their_own_models_are_scored_by_these(tmp_path: Path, data: P
             {},
             "tensors: '2' is no layer or tensor of the model, which has 1.weight, 1.bias",
         ),
+        ("fedper", (("tensors", " "),), {}, "tensors: expected names of layers or tensors, got ' '"),
         ("fedper", (), {}, "all 2 tensors stay with clients, and none is left to learn together"),
     ],
 )
