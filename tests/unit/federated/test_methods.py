@@ -284,6 +284,13 @@ def test_clients_of_their_own_models_are_scored_by_these(tmp_path: Path, data: P
     # Clients of two classes tell them apart alone; the server's model has ten.
     assert len(scores) == cell.clients and values["accuracy"] > 0.8
     assert values["worst_clients_score"] == pytest.approx(min(scores), abs=1e-6)
+    # Those that have just trained are good from the first update on, when others have not trained at all.
+    assert found["details"]["quality"] == {
+        "metric": "accuracy", "target": 0.6, "of": "each client's own model", "reached": None,
+    }  # fmt: skip
+    assert not values.keys() & {"rounds_to_quality", "simulated_time_to_quality"}
+    with np.load(out / "samples.npz") as samples:
+        assert samples["accuracy"][0] > 0.6 and samples["accuracy"][-1] == values["accuracy"]
     plain = cell_of("plain", partition="labels-2", rounds=8)
     server, _ = run(tmp_path / "cell", plain, data, make_reference(tmp_path, plain, data, **PLAIN), **PLAIN)
     values = {metric["name"]: metric["value"] for metric in server["metrics"]}
