@@ -319,3 +319,6 @@ def test_what_a_method_cannot_do_is_said(
 ) -> None:
     found, _ = run(tmp_path, a_cell(method=method, method_options=options), data, tmp_path, **changes)
     assert found["status"] == "skipped" and said in found["message"]
+    # What nobody follows is no path that fails either.
+    course = make_reference(tmp_path, a_cell(method=method, method_options=options), data, **changes)
+    assert '"status": "skipped"' in (course / "record.json").read_text()
