@@ -18,7 +18,7 @@ from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES, Session, Task, Turn, Turned
 from transect.federated.exchange import Exchange
 from transect.federated.flat import flat_of
-from transect.federated.methods import METHODS
+from transect.federated.methods import METHODS, Terms
 from transect.federated.plan_file import plan_of
 from transect.federated.rounds import Plan, Round, simulate
 from transect.training.inputs import load_arrays, load_weights
@@ -117,6 +117,18 @@ def test_the_servers_mean_is_that_of_all_clients_by_their_rows(data: Path, metho
     mean = sum(rows[client] * own.astype(np.float64) for client, own in found[4].kept.items()) / rows.sum()
     np.testing.assert_allclose(last.before.server, mean, rtol=0, atol=1e-12)
     assert np.abs(mean).max() > 1e-3
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if METHODS.get(name).meets])
+def test_running_statistics_are_no_part_of_what_corrects(method: str) -> None:
+    """The reference goes by the same rule as engines, and would not tell."""
+    rule, trained = METHODS.get(method), np.array([True, False, True, False])
+    options = {name: option.default for name, option in rule.options.items()}
+    terms = Terms(settings=options, rate=0.1, steps=2, trained=trained, personal=~trained & False)
+    rest, given = np.zeros(4), np.arange(4.0)
+    turn = Turn(client=0, number=0, given=given, rows=np.zeros((2, 1), np.int64), seeds=np.zeros(2, np.int64))
+    kept = rule.kept(terms, turn, given + 1, rest, rest)
+    assert (kept[trained] != 0).all() and not kept[~trained].any()
 
 
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
