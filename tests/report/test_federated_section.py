@@ -101,6 +101,20 @@ def test_what_clients_gain_by_a_method_is_told_beside_plain_steps():
     assert "fedprox with mu 0.5 ends 0.1 points higher, the same within" in found.claim
 
 
+def test_scores_of_clients_own_models_are_called_so_and_tell_no_update_of_a_target():
+    def of_own(made: Record) -> Record:
+        kept = [number for number in made.metrics if "to_quality" not in number.name]
+        quality = made.details["quality"] | {"of": "each client's own model", "reached": None}
+        return made.model_copy(update={"metrics": kept, "details": made.details | {"quality": quality}})
+
+    records = [*runs(), *map(of_own, runs(accuracy=0.95, method="ditto")), *runs(accuracy=0.5, method="scaffold")]
+    found = only("federated-method", *records)
+    assert "scored by each client's own model: ditto" in found.evidence
+    section = Made(*records).prose
+    assert "fedavg | ditto | all 5 | 20 | 94.5 % | +5.0 | better [good] | 84.5 % | – |" in section
+    assert "| not reached |" in section
+
+
 def test_an_aggregation_without_a_result_is_left_out_and_named():
     left = decided("federated-aggregation", "lacking").left_out
     assert {(other.what, other.why) for other in left} == {("krum", "skipped: unsupported"), ("fedadam", "diverged")}

@@ -135,6 +135,8 @@ def check_method(plugin: Any, name: str) -> Iterator[Check]:
     yield same(
         "what steps get that it does not say", [], [key for key, there in has.items() if there > getattr(plugin, key)]
     )
+    lost = [key for key in ("meets", "second", "personalises") if getattr(plugin, key) and not plugin.keeps]
+    yield same("what it says that clients cannot have who keep nothing", [], lost)
     change = plugin.change(terms, server, server)
     yield same("shape and type of a change", ((5,), "float64"), (change.shape, str(change.dtype)))
     changed = [key for key, array in arrays.items() if not np.array_equal(array, before[key])]

@@ -26,11 +26,11 @@ _PART = 26
 _ROWS, _NUMBERS = 256, 2**14
 
 
-def refuse_unusable(vectors: np.ndarray) -> None:
-    """Raise WrongResult where a number is not finite, or not below `LIMIT`."""
+def refuse_unusable(vectors: np.ndarray, what: str = "a client's update") -> None:
+    """Raise WrongResult where a number of `what` is not finite, or not below `LIMIT`."""
     # A NaN is neither.
     if vectors.size and not (vectors.min() > -LIMIT and vectors.max() < LIMIT):
-        raise WrongResult(f"a client's update has a number that is not finite, or not below {LIMIT:g}")
+        raise WrongResult(f"{what} has a number that is not finite, or not below {LIMIT:g}")
 
 
 class ExactSum:

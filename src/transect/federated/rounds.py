@@ -14,7 +14,7 @@ from transect.domain.errors import WrongResult
 from transect.federated.aggregations import Aggregation, Settings, State, Summed, Updates
 from transect.federated.draws import rows_of_turns, seeds_of_turns
 from transect.federated.engines import Session, Turn, Turned
-from transect.federated.exact_sum import ExactSum
+from transect.federated.exact_sum import ExactSum, refuse_unusable
 from transect.federated.exchange import Exchange
 from transect.federated.methods import Method, Terms
 from transect.federated.partitions import Clients
@@ -220,13 +220,17 @@ def _change(
 
 def _keep(plan: Plan, clients: np.ndarray, kept: np.ndarray, before: Standing) -> None:
     """Take in what clients keep after their turns, (turns, d), and what that changes of the server's mean."""
-    # A zero has no sign: ranks have added one to it.
-    new = dict(zip(clients.tolist(), kept + kept.dtype.type(0), strict=True))
-    if plan.method.meets:
-        moved = ExactSum(kept.shape[1])
-        for client, own in new.items():
-            difference = own.astype(np.float64) - before.kept[client]
+    # A zero has no sign: ranks have added one to it. Each is an array of its own: a view would hold those of all turns.
+    zero = kept.dtype.type(0)
+    new = {client: own + zero for client, own in zip(clients.tolist(), kept, strict=True)}
+    moved = ExactSum(kept.shape[1] if plan.method.meets else 0)
+    for client, own in new.items():
+        difference = own.astype(np.float64) - before.kept[client]
+        # Where a client's own model flies off, the server's may be well: its numbers would be nothing beside these.
+        refuse_unusable(difference, "the change of what a client keeps")
+        if plan.method.meets:
             moved.add(difference[None], plan.clients.sizes[client : client + 1])
+    if plan.method.meets:
         before.server[...] += moved.mean(int(plan.clients.sizes.sum()))
     before.kept.update(new)
 

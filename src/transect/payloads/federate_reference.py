@@ -27,7 +27,7 @@ import numpy as np
 from transect.domain.axes.federate import FederateReferenceCell
 from transect.domain.errors import WrongResult
 from transect.domain.precisions import find_precision
-from transect.federated.engines import Session, Turn, Turned
+from transect.federated.engines import Session, Turn, Turned, no_federation
 from transect.federated.exchange import Exchange
 from transect.federated.flat import arrays_of, distances, flat_of, trained_part
 from transect.federated.partitions import Clients
@@ -35,6 +35,7 @@ from transect.federated.plan_file import FEDERATION, PATH, plan_of, training_row
 from transect.federated.restarts import points, restart_arrays, stored
 from transect.federated.rounds import Plan, Round, Standing, simulate, update
 from transect.measure.provenance import available_cores
+from transect.onnx_models.results import result
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import load_weights
@@ -217,6 +218,8 @@ def _reference(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     cell = FederateReferenceCell.of(**spec["cell"])
     model = model_of(WORKLOADS.get(cell.workload or ""), folder)
     parameters = Parameters.model_validate(spec["parameters"])
+    if (reason := no_federation(cell, model, parameters)) is not None:
+        return result(skipped=reason)
     x, y, data = training_rows(folder)
     weights = load_weights(folder, cell.repeat)
     start = flat_of(model, weights).astype(np.float64)

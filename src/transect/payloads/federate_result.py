@@ -120,11 +120,12 @@ def conclude(cell: FederateCell, plan: Plan, parameters: Parameters, run: Run, o
     if not np.isfinite(loss).all():
         message = f"the loss is not finite at update {len(loss) - 1}"
         return result(status=Status.FAILED, cause=Cause.DIVERGED, message=message)
-    score_name, score = run.scoring.name, np.array(run.scores)
+    score_name, score, own = run.scoring.name, np.array(run.scores), plan.method.personalises
     seconds, turns = np.array(run.seconds).T
     series = {"round_time": seconds, "turns_time": turns, "loss": loss, score_name: score}
     series["simulated_time"] = plan.timetable.time
     model, (at_end, of_clients) = run.last.model, run.scoring.at_end(run.last)
+    score[-1] = at_end
     timed = slice(WARMUP, None) if len(seconds) > WARMUP else slice(None)
     together = plan.timetable.client.shape[1]
     values = {
@@ -138,7 +139,10 @@ def conclude(cell: FederateCell, plan: Plan, parameters: Parameters, run: Run, o
         "sent_bytes": 2 * together * plan.method.vectors * int((~plan.terms.personal).sum()) * model.itemsize,
         **run.course.values(loss),
     }
-    reached = _reached(score, parameters.quality_target, score_name)
+    # Of clients' own models those that have just trained are scored: that these are good is no target reached by all.
+    reached = None if own else _reached(score, parameters.quality_target, score_name)
+    quality = {"metric": score_name, "target": parameters.quality_target, "reached": reached is not None}
+    quality |= {"of": "each client's own model", "reached": None} if own else {}
     if reached is not None:
         values |= {"rounds_to_quality": reached + 1, "simulated_time_to_quality": float(plan.timetable.time[reached])}
     if of_clients is not None:
@@ -166,7 +170,7 @@ def conclude(cell: FederateCell, plan: Plan, parameters: Parameters, run: Run, o
             for name in series
         },
         details={
-            "quality": {"metric": score_name, "target": parameters.quality_target, "reached": reached is not None},
+            "quality": quality,
             "warmup_rounds": WARMUP,
             "tolerance": {"precision": cell.precision, "rule": run.course.rule},
             "not_checkable_from": run.course.not_checkable_from,

@@ -12,6 +12,7 @@ from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.domain.takes import DataArrays, own_repeat
 from transect.federated.aggregations import AGGREGATIONS
+from transect.federated.engines import no_federation
 from transect.federated.methods import METHODS
 from transect.planning.context import Context
 from transect.planning.rule_sources import rule_sources
@@ -19,7 +20,8 @@ from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.dataset import workload_plugins
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.own_workload import OwnWorkload
-from transect.training.workloads import WORKLOADS
+from transect.training.script_workload import ScriptWorkload
+from transect.training.workloads import WORKLOADS, Parameters
 
 # What is computed, whoever computes it: the axes of both.
 _SHARED = tuple(
@@ -58,6 +60,13 @@ class FederateReference(Stage[FederateReferenceCell]):
             "seed": context.study.seed,
             "precisions": sorted({taker.precision for taker in context.takers(cell)}),
         }
+
+    def refuses(self, cell: FederateReferenceCell, spec: dict[str, Any]) -> str | None:
+        """What no client's turn has, and what the method says of model and hyper-parameters: nobody would follow it."""
+        workload = WORKLOADS.get(cell.workload)
+        if isinstance(workload, ScriptWorkload):
+            return f"{cell.workload} is a script, of whose training no more than its score is known"
+        return no_federation(cell, workload.model, Parameters.model_validate(spec["parameters"]))
 
     def sources(self, cell: FederateReferenceCell) -> list[Path]:
         """The framework that computes it, and the rules: which ones are parameters."""

@@ -121,6 +121,12 @@ class Inward(Median):
         return -super().change(settings, updates, state)
 
 
+class Forgetful(Ditto):
+    """Has a second turn, from what no client keeps."""
+
+    keeps = False
+
+
 class Quiet(Ditto):
     """Pulls without a word, in place."""
 
@@ -158,6 +164,7 @@ class Quiet(Ditto):
             Inward,
             ["direction of the change that equal updates come to", "shapes and types of its state", "what it is given"],
         ),
+        ("method", METHODS, Forgetful, ["what it says that clients cannot have who keep nothing"]),
         (
             "method",
             METHODS,

@@ -67,10 +67,20 @@ def test_a_step_with_a_pull_is_exported_for_a_method_that_pulls(tmp_path: Path) 
 
 def test_what_clients_keep_needs_rounds(tmp_path: Path) -> None:
     plan = plan_study(tmp_path, study("buffers: [2]\nmethods: [plain, fedprox, ditto]"))
-    cells_ = [planned.cell for planned in plan.cells["federate"].values()]
-    told = {cell.method: STAGES.get("federate").supports(cell) for cell in cells_}
-    assert told["plain"] is told["fedprox"] is None
-    assert told["ditto"] == "clients of ditto keep something from round to round: expected buffers null"
+    for stage in ("federate", "federate-reference"):
+        told = {planned.cell.method: reason_to_skip(planned.cell) for planned in plan.cells[stage].values()}
+        assert told["plain"] is told["fedprox"] is None
+        assert told["ditto"] == "clients of ditto keep something from round to round: expected buffers null"
+
+
+def test_what_a_method_refuses_has_no_reference_either(tmp_path: Path) -> None:
+    plan = plan_study(tmp_path, study("methods: [fedprox, fedper, {name: feddyn, alpha: 0.0}]"))
+    for stage in ("federate", "federate-reference"):
+        cells_ = plan.cells[stage].values()
+        told = {one.cell.method: STAGES.get(stage).refuses(one.cell, one.spec) for one in cells_}
+        assert told["fedprox"] is None
+        assert told["fedper"] == "layers, tensors: all 2 tensors stay with clients, and none is left to learn together"
+        assert told["feddyn"] == "feddyn divides by alpha: expected a number above 0, got 0"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.axes.federate import FederateCell
+from transect.domain.axes.federate import FederateCell, Federation
 from transect.domain.options import settings
 from transect.domain.registry import Plugin, Registry
 from transect.federated.methods import METHODS
@@ -19,7 +19,7 @@ from transect.federated.turn import Turn, Turned
 from transect.training.models import Model
 from transect.training.workloads import Parameters
 
-__all__ = ["ENGINES", "Engine", "Session", "Task", "Turn", "Turned", "reason_to_skip"]
+__all__ = ["ENGINES", "Engine", "Session", "Task", "Turn", "Turned", "no_federation", "reason_to_skip"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +75,12 @@ ENGINES: Registry[Engine] = Registry("engine", "transect.federated.engines", Eng
 
 
 def reason_to_skip(cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
-    """Return what no client's turn has, or what the engine says of model and hyper-parameters, or None."""
+    """Return what no client's turn has, or what method or engine say of model and hyper-parameters, or None."""
+    return no_federation(cell, model, parameters) or ENGINES.get(cell.engine).builds(cell, model, parameters)
+
+
+def no_federation(cell: Federation, model: Model, parameters: Parameters) -> str | None:
+    """Return what no client's turn has, or what the method says of model and hyper-parameters, or None."""
     if parameters.schedule["name"] != "constant" or parameters.schedule["warmup_steps"] or parameters.warmup_steps:
         return "a client's turn has one learning rate: expected the schedule constant without a warm-up"
     if parameters.ema is not None:
@@ -85,5 +90,4 @@ def reason_to_skip(cell: FederateCell, model: Model, parameters: Parameters) -> 
     if parameters.reference_steps == 0:
         return "a client's turn is held to a reference: expected other reference_steps than 0"
     method = METHODS.get(cell.method)
-    reason = method.refuses(settings(method.options, cell.method_options), model, parameters)
-    return reason or ENGINES.get(cell.engine).builds(cell, model, parameters)
+    return method.refuses(settings(method.options, cell.method_options), model, parameters)

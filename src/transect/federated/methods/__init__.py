@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from transect.domain.axes.federate import Federation
 from transect.domain.options import Option, Value
 from transect.domain.registry import Plugin, Registry
 from transect.federated.turn import Turn
@@ -55,6 +56,12 @@ class Method(Plugin, ABC):
     personalises: bool = False
     # How many vectors like the model go each way for a turn.
     vectors: int = 1
+
+    def supports(self, cell: Federation) -> str | None:
+        """Return why the cell cannot run, or None; where clients keep something, that is a server that does not wait for all."""
+        if self.keeps and cell.buffer is not None:
+            return f"clients of {cell.method} keep something from round to round: expected buffers null"
+        return None
 
     def refuses(self, settings: Mapping[str, Value], model: Model, parameters: Parameters) -> str | None:
         """Return what it cannot do with settings that have the right types, or with a federation of clients, or None."""

@@ -43,6 +43,8 @@ class FedPer(Method):
             if not any(_within(name, given) for name in names):
                 return f"tensors: '{given}' is no layer or tensor of the model, which has {', '.join(names)}"
         mine = self.personal(settings, model)
+        if not mine:
+            return f"tensors: expected names of layers or tensors, got {settings['tensors']!r}"
         if all(weight.name in mine for weight in model.weight_shapes() if weight.trained):
             return f"layers, tensors: all {len(names)} tensors stay with clients, and none is left to learn together"
         return None

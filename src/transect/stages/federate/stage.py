@@ -216,9 +216,7 @@ class Federate(Stage[FederateCell]):
         return [(ENGINES, cell.engine), *rules, *runtimes, *workload_plugins(cell.workload)]
 
     def supports(self, cell: FederateCell) -> str | None:
-        """Ranks that would start programs, clients that keep something, and runtimes that do not train."""
-        if METHODS.get(cell.method).keeps and cell.buffer is not None:
-            return f"clients of {cell.method} keep something from round to round: expected buffers null"
+        """Ranks that would start programs, and runtimes that do not train."""
         if cell.runtime is not None and cell.ranks > 1:
             return "programs of the portable step are started by one process: `threads` of them run at once"
         return next(filter(None, (cannot_train(name, _turn(cell)) for name in cell.runtimes)), None)

@@ -140,6 +140,11 @@ def in_every_run(group: FederateGroup, name: str) -> bool:
     return bool(group.ok) and len(group.values(name)) == len(group.ok)
 
 
+def of_own_models(group: FederateGroup) -> bool:
+    """Whether scores are of each client's own model, which tell no update at which the target was reached."""
+    return any("of" in (record.details.get("quality") or {}) for record in group.ok)
+
+
 def blind_from(group: FederateGroup) -> int | None:
     """Return the update from which nothing tells whether some run follows the reference, or None."""
     steps = (blind_step(record) for record in group.ok if not restarts_tell(record))

@@ -34,6 +34,7 @@ from transect.report.topics.federated.facts import (
     in_every_run,
     learned,
     method_words,
+    of_own_models,
     planned,
     scopes,
     usable,
@@ -233,7 +234,9 @@ def _methods(context: Context, workload: str) -> Iterator[Finding]:
         if made:
             said = [f"{method_words(pair.group.cell)} ends {_far(pair, score_of(members))}" for pair in made]
             claim = f"beside plain local steps, {'; '.join(said)}"
-            yield _beside(made, "method", claim, method_words, scope_of(made[0].base))
+            own = [method_words(pair.group.cell) for pair in made if of_own_models(pair.group)]
+            level = f"scored by each client's own model: {names(own, 9)}" if own else ""
+            yield _beside(made, "method", claim, method_words, scope_of(made[0].base), level)
 
 
 def _partitions(context: Context, workload: str) -> Iterator[Finding]:

@@ -33,6 +33,7 @@ from transect.report.topics.federated.facts import (
     in_every_run,
     learned,
     method_words,
+    of_own_models,
     planned,
     rule_words,
     scopes,
@@ -108,7 +109,13 @@ def _learned(context: Context, workload: str, groups: Sequence[FederateGroup]) -
         title = "Simulated time to it" if name == TIME else f"Updates to {target}"
         return digits(
             title,
-            lambda g: number(median(g, name) or 0.0) if in_every_run(g, name) else "not reached" if g.ok else None,
+            lambda g: (
+                number(median(g, name) or 0.0)
+                if in_every_run(g, name)
+                else "not reached"
+                if g.ok and not of_own_models(g)
+                else None
+            ),
         )
 
     def stale(group: FederateGroup) -> str | None:
