@@ -110,6 +110,18 @@ def test_a_cohort_is_no_larger_than_there_are_clients(tmp_path: Path) -> None:
         plan_study(tmp_path, study().replace("cohorts: [4]", "cohorts: [9]"))
 
 
+def test_programs_have_the_hyper_parameters_of_their_step(tmp_path: Path) -> None:
+    more = "runtimes: [c]\nhyperparameters: [{momentum: 0.5}, {learning_rate: 0.5}]"
+    plan = plan_study(tmp_path, study(more).replace("[loop]", "[onnx]"))
+    reasons = {
+        planned.cell.hyperparameters: reason_to_skip(planned.cell) for planned in plan.cells["federate"].values()
+    }
+    assert reasons == {
+        (("momentum", 0.5),): "an exported step has the workload's own momentum: say it under `workloads`",
+        (("learning_rate", 0.5),): None,
+    }
+
+
 def test_too_few_updates_for_a_rule_are_no_reference_either(tmp_path: Path) -> None:
     plan = plan_study(tmp_path, study("aggregations: [{name: krum, attackers: 1}]"))
     reasons = [

@@ -40,6 +40,8 @@ from transect.training.workloads import WORKLOADS, Parameters
 # Of which engine frameworks and runtimes are axes.
 _LOOP, _ONNX = "loop", "onnx"
 _OPTION = str | int | float
+# What an exported step takes from the cell, as an input or as an axis of its own.
+_OF_A_STEP = ("clip_norm", "learning_rate", "optimiser")
 
 
 class FederateGrid(Section):
@@ -219,6 +221,9 @@ class Federate(Stage[FederateCell]):
         """Ranks that would start programs, and runtimes that do not train."""
         if cell.runtime is not None and cell.ranks > 1:
             return "programs of the portable step are started by one process: `threads` of them run at once"
+        fixed = [name for name, _ in cell.hyperparameters if name not in _OF_A_STEP]
+        if cell.runtime is not None and fixed:
+            return f"an exported step has the workload's own {fixed[0]}: say it under `workloads`"
         return next(filter(None, (cannot_train(name, _turn(cell)) for name in cell.runtimes)), None)
 
     def spec(self, cell: FederateCell, context: Context) -> dict[str, Any]:
