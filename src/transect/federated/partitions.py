@@ -111,8 +111,8 @@ EXPECTED = (
 )
 
 
-def parsed(partition: str) -> tuple[str, float]:
-    """Return a partition's name and number. Raises BadInput for one that there is not."""
+def parsed(partition: str, where: str = "") -> tuple[str, float]:
+    """Return a partition's name and number. Raises BadInput for one that there is not, with `where` it stands."""
     name, _, number = partition.partition("-")
     if partition == AS_GIVEN:
         return partition, 0.0
@@ -122,7 +122,7 @@ def parsed(partition: str) -> tuple[str, float]:
         value = float(number or 0)
         if number == "" or value > 0:
             return name, value
-    raise BadInput(f"partition '{partition}': expected {EXPECTED}")
+    raise BadInput(f"{where}partition '{partition}': expected {EXPECTED}")
 
 
 def dealt(partition: str, y: np.ndarray, clients: int, seed: int, given: np.ndarray | None = None) -> Clients:

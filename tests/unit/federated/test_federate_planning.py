@@ -86,7 +86,7 @@ def test_what_a_method_refuses_has_no_reference_either(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("partitions: [dirichlet]", "partition 'dirichlet': expected iid"),
+        ("partitions: [dirichlet]", "study.yaml: federate.grids.0.partitions: partition 'dirichlet': expected iid"),
         ("aggregations: [fedavgg]", "did you mean"),
         ("aggregations: [{attackers: 1}]", "a mapping of `name` and options"),
         ("aggregations: [{name: fedavg, no_such: 1}]", "option of aggregation fedavg"),

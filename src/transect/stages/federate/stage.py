@@ -162,7 +162,7 @@ class Federate(Stage[FederateCell]):
                     _chosen(METHODS, given, f"{where}.methods")
             for given in grid.partitions:
                 with context.complaints.noted():
-                    parsed(given)
+                    parsed(given, f"{where}.partitions: ")
             with context.complaints.noted():
                 _check_counts(grid, where)
 
