@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
 from transect.domain.axes.federate import FederateCell
 from transect.domain.record import Record, Status, write_record
-from transect.federated.engines import Turn
+from transect.federated.engines import ENGINES, Session, Task, Turn
 from transect.payloads.federate import federate
 from transect.payloads.federate_reference import reference
 from transect.stages.federate_reference import federate_reference_of
@@ -105,3 +108,16 @@ def run(folder: Path, cell: FederateCell, data: Path, course: Path, **changes: A
     found = federate(spec_of(cell, **changes), {"data": data, "reference": course}, out)
     assert found is not None
     return found, out
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Session], Session]) -> None:
+    """Let engine `loop` err: `wrong` makes a session of the right one."""
+    engine = type(ENGINES.get("loop"))
+    whole = engine.session
+
+    @contextmanager
+    def session(self: Any, task: Task) -> Iterator[Session]:
+        with whole(self, task) as right:
+            yield wrong(right)
+
+    monkeypatch.setattr(engine, "session", session)

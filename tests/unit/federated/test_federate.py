@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from federations import AXES, a_cell, data_folder, make_reference, run
+from federations import AXES, a_cell, data_folder, make_reference, run, spoil
 
 from transect.domain.errors import WrongResult
 from transect.federated.aggregations import AGGREGATIONS
@@ -112,15 +111,7 @@ def test_what_is_wrong_from_some_update_on_is_seen_though_the_path_tells_nothing
     for name in ("tolerance_fp32", "models_tolerance_fp32"):
         arrays[name][1:] = np.inf
     np.savez(blind / PATH, **arrays)
-    engine = type(ENGINES.get("loop"))
-    whole = engine.session
-
-    @contextmanager
-    def session(self: Any, task: Task) -> Iterator[Session]:
-        with whole(self, task) as right:
-            yield _Wrong(right, "late")
-
-    monkeypatch.setattr(engine, "session", session)
+    spoil(monkeypatch, lambda right: _Wrong(right, "late"))
     found, _ = run(tmp_path / "cell", cell, data, blind)
     assert (found["status"], found["cause"]) == ("failed", "wrong-result")
     assert found["message"].startswith("update 2 from the float64 reference's models deviates by")
@@ -130,15 +121,7 @@ def test_what_is_wrong_from_some_update_on_is_seen_though_the_path_tells_nothing
 def test_a_wrong_engine_is_a_wrong_result(
     tmp_path: Path, data: Path, course: Path, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = type(ENGINES.get("loop"))
-    whole = engine.session
-
-    @contextmanager
-    def session(self: Any, task: Task) -> Iterator[Session]:
-        with whole(self, task) as right:
-            yield _Wrong(right, fault)
-
-    monkeypatch.setattr(engine, "session", session)
+    spoil(monkeypatch, lambda right: _Wrong(right, fault))
     found, _ = run(tmp_path, a_cell(), data, course)
     assert (found["status"], found["cause"]) == ("failed", "wrong-result")
     assert "float64 reference" in found["message"]
@@ -147,15 +130,7 @@ def test_a_wrong_engine_is_a_wrong_result(
 def test_a_loss_that_is_not_finite_is_said_so(
     tmp_path: Path, data: Path, course: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = type(ENGINES.get("loop"))
-    whole = engine.session
-
-    @contextmanager
-    def session(self: Any, task: Task) -> Iterator[Session]:
-        with whole(self, task) as right:
-            yield _Wrong(right, "not finite")
-
-    monkeypatch.setattr(engine, "session", session)
+    spoil(monkeypatch, lambda right: _Wrong(right, "not finite"))
     found, _ = run(tmp_path, a_cell(), data, course)
     assert (found["status"], found["cause"]) == ("failed", "diverged")
     assert "not finite at update 0" in found["message"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from federations import SEED, a_cell, data_folder, make_reference, parameters, run
+from federations import SEED, a_cell, data_folder, make_reference, parameters, run, spoil
 from method_papers import PAPERS, RATE, STEPS
 
 from transect.domain.axes.federate import FederateCell
@@ -142,15 +141,7 @@ class _Deaf(Session):
 def test_an_engine_without_what_a_method_adds_is_a_wrong_result(
     tmp_path: Path, data: Path, method: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = type(ENGINES.get("loop"))
-    whole = engine.session
-
-    @contextmanager
-    def session(self: Any, task: Task) -> Iterator[Session]:
-        with whole(self, task) as right:
-            yield _Deaf(right, fault)
-
-    monkeypatch.setattr(engine, "session", session)
+    spoil(monkeypatch, lambda right: _Deaf(right, fault))
     cell = cell_of(method)
     found, _ = run(tmp_path / "cell", cell, data, make_reference(tmp_path, cell, data, **PLAIN), **PLAIN)
     assert (found["status"], found["cause"]) == ("failed", "wrong-result"), found
